@@ -97,9 +97,9 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("SUT eats the memory", "Ended at its limit; a fault. Others live."),
     (
         "SUT is nondeterministic",
-        "At least 20 images, spread over the data, are asked twice; the SUT is flagged.",
+        "At least 20 images all over the data are asked again after others; the SUT is flagged.",
     ),
-    ("SUT prints, changes folder, seeds generators", "Results are the same to the byte."),
+    ("SUT prints, changes folder, seeds, settings", "Results are the same to the byte."),
     (
         "HTTP SUT that is slow, fails, resets, babbles or redirects",
         "Bounded retries, then a fault; outages are no answer and are asked again; redirects are refused.",

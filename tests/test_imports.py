@@ -19,7 +19,7 @@ api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
     mutations pages plugins processes report requirements semantic serving step_clock store strict_yaml study
-    suts text
+    stylize suts text
 content: errors plain_files types
 curves: errors plain_files seeds
 data: content errors json_arrays masks plain_files plugins seeds strict_json types
@@ -32,9 +32,9 @@ interop: content data errors mutations plugins store suts types
 json_arrays: json_scan strict_json
 levels: errors marks plugins robot store
 marks: errors
-mutations: errors marks plugins seeds types
+mutations: errors marks plugins process_settings seeds types
 pages: analysis annotation errors fuzz levels report robot serving store text types
-plugins: content errors marks type_words user_files
+plugins: content errors marks process_settings type_words user_files
 processes: adverse
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
@@ -48,11 +48,13 @@ store: content errors types
 strict_json: errors
 strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
-    seeds store strict_yaml suts types visual
-suts: content errors file_access json_arrays masks plain_files plugins processes strict_json types user_files
+    seeds store strict_yaml stylize suts types visual
+stylize: content data errors seeds suts types
+suts: content errors file_access json_arrays masks plain_files plugins process_settings processes
+    strict_json types user_files
 transforms: errors mutations plugins seeds types
 types: errors masks
-user_files: content errors file_access
+user_files: content errors file_access process_settings
 visual: errors marks mutations plugins seeds types
 """
 """What each room imports besides itself; a room is a folder or a file of the package."""

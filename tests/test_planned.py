@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import pickle
 import time
@@ -241,3 +242,16 @@ def test_many_changed_files_are_counted_and_some_named() -> None:
     error = ChangedError({Path(f"{number:03}.png"): "0" for number in range(25)})
     assert error.what.startswith("25 files are")
     assert str(error.got).endswith("019.png was changed; and 5 more")
+
+
+def test_a_write_through_memory_is_seen(tmp_path: Path) -> None:
+    """A page that is dirty already is written to without a trace in the entry of its file."""
+    path = tmp_path / "weights.bin"
+    path.write_bytes(bytes(4096))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
+        shared[0] = 1
+        planned = {path: content_hash(path)}
+        held = HeldFiles(planned, lambda: planned)
+        assert held.written_to() == []
+        shared[0] = 2
+        assert held.written_to() == [path]

@@ -3,7 +3,8 @@
 A result is kept under the hashes of the files it was planned on, so it must come from those bytes and no
 others. The bytes of a frame are hashed where they are read, once, between disk and decoder. The files of a
 SUT are read by code that is not ours, maybe late or mapped into memory: they are hashed before it is loaded,
-and whenever a result is handed over they must not have been written to since.
+and whenever a result is handed over they must not have been written to since. Whoever has mapped a file to
+write to it may do so without a trace in its entry, so small files are hashed again each time.
 
 Content hashes: what a result is known by.
 
@@ -28,6 +29,8 @@ from adverse.plain_files import open_plain
 from adverse.types import Frame, Source
 
 CHUNK_BYTES = 1 << 20
+SMALL_BYTES = 64 << 20
+"""Files of a SUT that are no larger together are hashed again with every result."""
 MISSING = "missing"
 VARIABLE = "$"
 """Before the name of a variable of the environment, where otherwise the path of a file stands."""
@@ -243,9 +246,10 @@ class HeldFiles:
     def written_to(self) -> list[Path]:
         """Return the files that somebody has written to, or replaced, since just before they were hashed."""
         written = []
+        small = sum(before[2] for before in self._stamps.values() if before is not None) <= SMALL_BYTES
         for path, before in self._stamps.items():
             now = stamp(path)
-            if now == before:
+            if now == before and (not small or content_hash(path) == self._expected[path]):
                 continue
             if may_be_same(before, now) and content_hash(path) == self._expected[path]:
                 self._stamps[path] = now  # of before the hash: what is written meanwhile is seen next time

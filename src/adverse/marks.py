@@ -3,9 +3,9 @@
 A mutation says the hazards it stands for and its strength, `@mutation(hazards=(Hazard(...),),
 strength=Strength(...))`, one that goes by depth also what it comes to at a depth; a level what it needs and
 its words, a metric its words and its range. Hazards are in the manner of CV-HAZOP (Zendel et al.), which asks
-of every place on the way of light (its source, the medium, the object, the observer) what happens to one of
-its parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands for is
-our own reading, in our own words.
+of every place on the way of light (its source, the medium, objects, the observer, the algorithm) what happens
+to one of its parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands
+for is our own reading, in our own words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from adverse.errors import PluginError, suggestion
 
-LOCATIONS = ("light source", "medium", "object", "observer")
+LOCATIONS = ("light source", "medium", "object", "objects", "observer", "algorithm")
+"""Those of CV-HAZOP: one object, and several beside each other; the observer is optics and electronics."""
 GUIDE_WORDS = {
     "no": "something that should be there is not",
     "more": "there is more of it than intended",
@@ -30,8 +31,19 @@ GUIDE_WORDS = {
     "reverse": "it is the opposite of what was intended",
     "other than": "it is something else",
     "where else": "it is in another place",
+    "spatial periodic": "it repeats itself across the scene",
+    "spatial aperiodic": "it is irregular across the scene",
+    "temporal periodic": "it repeats itself over time",
+    "temporal aperiodic": "it is irregular over time",
+    "close": "it is too near",
+    "remote": "it is too far away",
+    "in front of": "it is before something else",
+    "behind": "it is hidden by something else",
+    "before": "it happens earlier than something else",
+    "after": "it happens later than something else",
+    "faster": "it is quicker than intended",
+    "slower": "it is not as quick as intended",
 }
-"""Those that a single image can show; there are more, for time."""
 
 
 @dataclass(frozen=True)

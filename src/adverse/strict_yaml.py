@@ -34,6 +34,11 @@ PLAIN: dict[type[yaml.Node], tuple[str, ...]] = {
 }
 """The tags of plain data; a date, a set or an object of Python is none."""
 
+MEANT = re.compile(
+    r"""[-+]?(0|[1-9][0-9]*|[0-9]+[eE][-+]?[0-9]+|(0|[1-9][0-9]*)?\.[0-9]*([eE][-+]?[0-9]+)?|\.inf|\.nan)""",
+    re.IGNORECASE,
+)
+"""Numbers that mean what they look like; to YAML 1.1 `010` is 8, `1:30` is 90 and `1_000` is 1000."""
 Where = tuple[str | int, ...]
 
 
@@ -139,6 +144,9 @@ class _Walker:
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
+        if kind in ("int", "float") and not MEANT.fullmatch(node.value):
+            fix = f"Write the number in plain digits, or '{node.value}' in quotes for text."
+            raise self.error("a number that YAML reads otherwise than people do", line, node.value, fix)
         try:
             return self.scalars.construct_object(node)
         except (ValueError, yaml.YAMLError) as error:

@@ -20,6 +20,7 @@ from types import ModuleType
 from adverse.content import digest
 from adverse.errors import PluginError
 from adverse.file_access import access_of_plugin
+from adverse.process_settings import settings_of
 
 USERS_FILE = "adverse_plugin_"
 """How the names begin under which users' files are imported."""
@@ -48,7 +49,7 @@ def load_python(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _beside(path.parent), access_of_plugin(path).noted():
+        with _beside(path.parent), access_of_plugin(path).noted(), settings_of(name, begin=""):
             loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]

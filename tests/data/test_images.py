@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 import struct
 import subprocess
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image as Pil
+from PIL import ImageFile as PilFile
 
 from adverse.data import codecs
 from adverse.data.images import ImageFile, ImagePolicy, decode_bytes
@@ -166,11 +168,19 @@ def test_a_jpeg_cut_anywhere_is_refused(options: dict[str, Any]) -> None:
 
 @pytest.mark.fault(1)
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "GIF", "PPM"])
-def test_a_file_cut_in_its_pixels_is_refused(kind: str) -> None:
+def test_a_file_cut_in_its_pixels_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a plug-in has told Pillow, which holds for the whole process."""
+    monkeypatch.setattr(PilFile, "LOAD_TRUNCATED_IMAGES", True)
+    monkeypatch.setattr(Pil, "MAX_IMAGE_PIXELS", 1)
     source = Pil.fromarray(picture())
     data = encoded(source.convert("P") if kind == "GIF" else source, kind)
     text = refusal(data[: len(data) // 2])
     assert "truncated or corrupt" in text
+    whole = decode_bytes(data, Path(f"a{codecs.SUFFIXES[kind][0]}"), PLAIN).image
+    np.testing.assert_array_equal(
+        whole, np.array(source.convert("P").convert("RGB")) if kind == "GIF" else picture()
+    )
+    assert (PilFile.LOAD_TRUNCATED_IMAGES, Pil.MAX_IMAGE_PIXELS) == (True, 1)
 
 
 @pytest.mark.fault(2)
@@ -183,10 +193,34 @@ def test_a_changed_byte_of_a_png_is_never_a_different_picture(draw: st.DataObjec
     refusal(bytes(data))
 
 
-def test_a_png_with_too_few_pixels_but_right_checksums_is_refused() -> None:
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0))
-    short = chunk(b"IDAT", zlib.compress(bytes(13 * 2)))
-    assert "PNG" in refusal(b"\x89PNG\r\n\x1a\n" + header + short + chunk(b"IEND", b""))
+@pytest.mark.fault(2)
+@pytest.mark.parametrize("interlaced", [0, 1])
+@pytest.mark.parametrize("surplus", [-13, 0, 13])
+def test_a_png_of_other_rows_than_its_header_but_right_checksums_is_refused(
+    surplus: int, interlaced: int
+) -> None:
+    """Four rows of four RGB pixels and a filter byte; interlaced, rows of 1, 1, 2, 2 x 2 and 2 x 4 pixels."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, interlaced))
+    stored = (4 + 4 + 7 + 2 * 7 + 2 * 13) if interlaced else 4 * 13
+    squeezed = zlib.compress(bytes(stored + surplus))
+    rows = chunk(b"IDAT", squeezed[:5]) + chunk(b"IDAT", squeezed[5:])
+    data = b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
+    if surplus:
+        assert "as many pixels as the header says" in refusal(data)
+    else:
+        assert not decode_bytes(data, Path("a.png"), PLAIN).image.any()
+
+
+@pytest.mark.fault(1)
+@pytest.mark.parametrize("options", [{"progressive": True}, {"progressive": True, "subsampling": 2}])
+def test_a_jpeg_without_its_last_scans_is_refused(options: dict[str, Any]) -> None:
+    """It ends like a whole one, so libjpeg gives a coarse picture without a word."""
+    data = encoded(picture(40, 48), "JPEG", **options)
+    scans = [at for at in range(len(data) - 1) if data[at : at + 2] == b"\xff\xda"]
+    starts = [max(data.rfind(b"\xff\xc4", 0, at), before) for before, at in itertools.pairwise(scans)]
+    assert len(starts) > 5
+    for at in starts:
+        assert "scans that leave" in refusal(data[:at] + b"\xff\xd9", "a.jpg")
 
 
 @pytest.mark.fault(2)
@@ -299,6 +333,35 @@ def test_exif_of_a_jpeg_is_read_and_the_size_is_that_after_rotation() -> None:
     assert applied.image.shape == (16, 12, 3)
     assert "12x16" in refusal(data, "a.jpg", ImagePolicy(exif="apply"), size=(16, 12))
     assert decode_bytes(encoded(picture(), "JPEG", exif=turned(1)), Path("a.jpg"), PLAIN).notes == ()
+
+
+def exif_block(kind: int, orientation: int) -> bytes:
+    """One directory entry, whose value is stored as TIFF field type `kind`."""
+    return b"Exif\0\0II*\0" + struct.pack("<IHHHIII", 8, 1, 0x112, kind, 1, orientation, 0)
+
+
+EMPTY_EXIF = b"Exif\0\0II*\0" + struct.pack("<IHI", 8, 0, 0)
+
+
+@pytest.mark.fault(8)
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        ([exif_block(3, 6), EMPTY_EXIF], "EXIF orientation 6"),
+        ([EMPTY_EXIF, exif_block(3, 6)], "EXIF orientation 6"),
+        ([exif_block(3, 6), exif_block(3, 1)], "EXIF orientation 6"),
+        ([exif_block(1, 6)], "EXIF orientation 6"),
+        ([exif_block(3, 6), exif_block(3, 8)], "EXIF data of the image cannot be read"),
+        ([exif_block(2, 6)], "EXIF data of the image cannot be read"),
+    ],
+    ids=["the first", "the last", "one says upright", "a byte", "two ways", "text"],
+)
+def test_every_exif_block_is_heeded(blocks: list[bytes], words: str) -> None:
+    jpeg, png = encoded(picture(), "JPEG"), encoded(picture(), "PNG")
+    segments = [b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block for block in blocks]
+    assert words in refusal(jpeg[:2] + b"".join(segments) + jpeg[2:], "a.jpg")
+    chunks = [chunk(b"eXIf", block.removeprefix(b"Exif\0\0")) for block in blocks]
+    assert words in refusal(png[:33] + b"".join(chunks) + png[33:])
 
 
 def test_unreadable_exif_is_refused_unless_ignored() -> None:

@@ -13,10 +13,12 @@ from adverse import depth
 from adverse.depth.dense import ARTEFACT, HOOD, HOOD_M
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
+from adverse.depth.matching import match, moved_left
 from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
-from adverse.depth.stereo import check_pair, match
+from adverse.depth.stereo import check_pair
 from adverse.errors import DataError
+from adverse.types import Camera
 from stereo_scenes import haze_error, orchard
 
 
@@ -62,15 +64,48 @@ def test_the_result_does_not_depend_on_the_number_of_threads() -> None:
     assert np.array_equal(made[0], made[1])
 
 
-def test_a_shifted_principal_point_is_taken_into_account() -> None:
+@pytest.mark.parametrize("offset", [-20, 6, 15])
+def test_a_shifted_principal_point_is_taken_into_account(offset: int) -> None:
+    """Far and near: whatever it is, depth is that of the pair without; undeclared or wrong it is refused."""
     pair = orchard()
-    shifted = np.roll(pair.right, 6, axis=1)  # the right camera's principal point is 6 pixels further right
+    shifted = moved_left(pair.right, -offset)  # the right camera's principal point is further right
     plain = depth.from_stereo(pair.left, pair.right, pair.camera)
-    moved = depth.from_stereo(pair.left, shifted, pair.camera, offset_px=6.0)
-    assert moved.measured.mean() < plain.measured.mean()  # what is farther than 6 pixels is not found
-    both = plain.measured & moved.measured & (plain.depth_m < 8)
-    assert both.mean() > 0.1
-    assert np.median(np.abs(moved.depth_m[both] / plain.depth_m[both] - 1)) < 0.01
+    for fraction in (0.0, 0.3):
+        moved = depth.from_stereo(pair.left, shifted, pair.camera, offset_px=offset + fraction)
+        both = (plain.measured & moved.measured)[:, 45:-20]
+        assert both.sum() > 0.97 * plain.measured[:, 45:-20].sum()
+        scale = pair.camera.fx * (pair.camera.baseline_m or 0)
+        more = (scale / moved.depth_m - scale / plain.depth_m)[:, 45:-20][both]
+        assert np.median(more) == pytest.approx(fraction, abs=0.01)
+        assert np.percentile(np.abs(more - fraction), 95) < 0.3
+    check_pair(pair.left, shifted, pair.camera, offset_px=offset, where="")
+    with pytest.raises(DataError, match="below zero"):
+        depth.from_stereo(pair.left, shifted, pair.camera, offset_px=offset - 8)
+    if offset > 0:
+        with pytest.raises(DataError, match="offset_px"):
+            check_pair(pair.left, shifted, pair.camera, where="")
+
+
+@pytest.mark.parametrize("person_m", [0.6, 2.0])
+def test_a_person_nearer_than_is_searched_at_first_is_found(person_m: float) -> None:
+    """A wide pair: at 2 m disparity is 100 of 320 pixels, far more than a fifth of the width."""
+    camera = Camera(400.0, 400.0, 160.0, 120.0, 320, 240, 0.5 if person_m > 1 else 0.3)
+    scale = camera.fx * (camera.baseline_m or 0)
+    texture = np.random.default_rng(5).integers(40, 215, (2, 240, 640, 3)).astype(np.uint8)
+    wall, person = (cv2.GaussianBlur(layer, (0, 0), 1.2).astype(np.uint8) for layer in texture)
+    images = []
+    for eye in (0, 1):
+        far, near = (round(eye * scale / depth_m) for depth_m in (10.0, person_m))
+        image = wall[:, far : far + 320].copy()
+        left = 235 - near
+        image[60:, left : left + 70] = person[60:, 100:170]
+        images.append(image)
+    body = np.s_[70:230, 240:300]
+    found = depth.from_stereo(images[0], images[1], camera, with_sky=False)
+    assert np.median(found.depth_m[body]) == pytest.approx(person_m, rel=0.02)
+    assert found.measured[body].mean() > 0.9
+    with pytest.raises(DataError, match="nearer than nearest_m"):
+        depth.from_stereo(images[0], images[1], camera, with_sky=False, nearest_m=5.0)
 
 
 def test_the_hood_is_near_and_what_has_no_picture_is_far() -> None:
@@ -114,6 +149,9 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "rolled": (_spoilt(right=rolled), "do not match"),
         "all sky": (_spoilt(left=sky, right=sky), "nothing but sky"),
         "too near": (_spoilt(nearest_m=0.01), "nearest_m does not fit"),
+        "absurd offset": (_spoilt(offset_px=-200.0), "offset_px cannot be right"),
+        "no offset": (_spoilt(offset_px=float("nan")), "offset_px cannot be right"),
+        "wrong offset": (_spoilt(offset_px=-60.0), "below zero"),
         "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),
         "smooth hood": (_spoilt(hood=hood + 77), "other values"),
     }

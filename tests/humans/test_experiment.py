@@ -84,7 +84,7 @@ def test_nothing_that_tells_who_somebody_is_gets_kept(tmp_path: Path) -> None:
         assert telltale not in kept
     keys = {key for record in happened(study) for key in record}
     wanted = {"answer", "consent", "frame_ms", "kind", "participant", "request", "response_ms", "shown_ms"}
-    assert keys == wanted | {"study", "trial", "trials"}
+    assert keys == wanted | {"study", "trial", "trials"}  # study: the checksum of the study
 
 
 @pytest.mark.fault(55)

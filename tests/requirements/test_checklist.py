@@ -15,7 +15,7 @@ from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.marks import GUIDE_WORDS, LOCATIONS
 from adverse.report.checklist import checklist_lines, checklist_page
-from adverse.requirements.checklist import PARAMETERS, NotApplicable, checklist, read_marks
+from adverse.requirements.checklist import PARAMETERS, WORDS_OF_TIME, NotApplicable, checklist, read_marks
 from browsing import barriers_of
 
 REGISTRY = plugins.load()
@@ -33,6 +33,14 @@ def test_every_combination_is_there_once() -> None:
     assert len(entries) == sum(map(len, PARAMETERS.values())) * len(GUIDE_WORDS)
     assert len({(entry.location, entry.parameter, entry.guide_word) for entry in entries}) == len(entries)
     assert tuple(dict.fromkeys(entry.location for entry in entries)) == LOCATIONS
+    assert (len(LOCATIONS), len(GUIDE_WORDS)) == (
+        6,
+        20,
+    )  # of the published list; optics and electronics as one
+    assert {entry.status for entry in entries if entry.location == "algorithm"} == {"no mutation"}
+    of_time = [entry for entry in entries if entry.guide_word in WORDS_OF_TIME]
+    assert len(of_time) == len(entries) * 6 // 20
+    assert {entry.status for entry in of_time} == {"no mutation"}
     declared = {
         (hazard.entry, plugin.name) for plugin in REGISTRY.all("mutation") for hazard in plugin.hazards or ()
     }
@@ -107,7 +115,7 @@ def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
     command = ["hazards", "--plugin", str(tmp_path / "glow.py"), "--marks", str(tmp_path / "marks.yaml")]
     done = CliRunner().invoke(app, [*command, "--page", str(page)])
     assert done.exit_code == 0, done.output
-    assert f"{(sum(map(len, PARAMETERS.values())) + 1) * 8} entries" in done.output
+    assert f"{(sum(map(len, PARAMETERS.values())) + 1) * len(GUIDE_WORDS)} entries" in done.output
     told = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
     (glow,) = [entry for entry in told if entry["mutations"] == "glow"]
     assert (glow["parameter"], glow["status"]) == ("temperature <b>", "available")
@@ -116,9 +124,9 @@ def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
     tab.on("console", lambda message: complaints.append(message.text))
     tab.goto(page.as_uri())
     assert complaints == []
-    assert tab.locator("section h2").count() == 4
+    assert tab.locator("section h2").count() == len(LOCATIONS)
     assert tab.get_by_text("temperature <b>").count() == 1
-    assert tab.get_by_text("<i>it stands still").count() == 8
+    assert tab.get_by_text("<i>it stands still").count() == len(GUIDE_WORDS)
     assert tab.locator("b, i").count() == 0
     tab.close()
     assert barriers_of(browser, page) == []

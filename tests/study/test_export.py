@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adverse import mutations
+from adverse import mutations, plugins
 from adverse.data.coco import coco
 from adverse.data.folder import folder
-from adverse.data.images import ImageFile
+from adverse.data.images import ImageFile, write_image
 from adverse.errors import StoreError, StudyError
-from adverse.study.export import Exported, export, export_job, read_mix
+from adverse.mutations.settings import parse
+from adverse.study.export import STYLIZED, Exported, Mix, export, export_job, read_mix, stylizing_job
 from adverse.study.spec import study_from
+from adverse.stylize import Stylization, stylization
+from adverse.stylize.transfer import made_style
 from small_study import write_study
 from study.test_determinism import Quiet
+from stylize.test_transfer import network
 
 NAMES = ["gaussian_blur(sigma_px=2)", "salt_pepper(fraction=0.1)"]
 
@@ -78,8 +84,61 @@ def test_a_mix_holds_each_frame_once_clean_or_mutated(data: Path, tmp_path: Path
     assert abs(clean / total - 0.25) < 4 * (0.25 * 0.75 / total) ** 0.5
 
 
+def stylized(data: Path, target: Path, how: Stylization, *, workers: int = 1) -> Exported:
+    dataset = folder(data)
+    job = stylizing_job(dataset, 5)
+    mix = Mix(0, 0, stylized=1)
+    return export(dataset, job, target, suffix=".png", workers=workers, watch=Quiet(), mix=mix, stylize=how)
+
+
+def test_a_stylized_copy_has_the_truth_and_the_same_pixels_from_any_number_of_workers(
+    data: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "data"
+    shutil.copytree(data, source)
+    (source / "log0" / "labels").mkdir()
+    for number in range(3):
+        write_image(source / "log0" / "labels" / f"{number:04d}.png", np.full((48, 64), 7 + number, np.uint8))
+    (source / "pixel_classes.json").write_text('{"7": "road", "8": "sky"}')
+    how = stylization(None, model=network(tmp_path / "mean.onnx"))
+    done = stylized(source, tmp_path / "one", how)
+    assert (done.files, done.made, done.refused) == (6, 6, ())
+    assert stylized(source, tmp_path / "two", how, workers=2).made == 6
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    made = tmp_path / "one" / "stylized"
+    rows = dict(line.split(",") for line in (made / "mix.csv").read_text().splitlines()[1:])
+    again = folder(made, truth="annotations.json")
+    assert again.pixel_classes == {7: "road", 8: "sky"}
+    before = {frame.id: frame for log in folder(source).logs for frame in log.frames}
+    for frame in (frame for log in again.logs for frame in log.frames):
+        style = how.style(5, frame.id)
+        assert rows[frame.id] == f"style:{style.name}"
+        colour = made_style(int(style.content)).mean(axis=(0, 1))  # the network's closed form
+        np.testing.assert_allclose(frame.image(), np.broadcast_to(colour, (48, 64, 3)), atol=0.501)
+        np.testing.assert_allclose(frame.truth.boxes, before[frame.id].truth.boxes)
+        wanted = before[frame.id].labels
+        assert (frame.labels is None) == (wanted is None)
+        if frame.labels is not None and wanted is not None:
+            np.testing.assert_array_equal(frame.labels(), wanted())
+    assert stylized(source, tmp_path / "one", how).made == 0
+    next(made.rglob("0001.png")).unlink()
+    assert stylized(source, tmp_path / "one", how).made == 1
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    other = stylization(None, model=network(tmp_path / "other.onnx", alpha=[1]))
+    assert stylized(source, tmp_path / "one", other).made == 6
+
+
+def test_a_mix_has_the_shares_that_were_asked_for(data: Path) -> None:
+    mix, total = read_mix("clean=1, mutated=1, stylized=2"), 4000
+    settings = tuple(parse(name, plugins.load()) for name in ("identity", NAMES[0]))
+    job = replace(stylizing_job(folder(data), 5), settings=settings)
+    drawn = Counter(mix.setting(str(n), job) for n in range(total))
+    for setting, share in ((0, 0.25), (1, 0.25), (STYLIZED, 0.5)):
+        assert abs(drawn[setting] / total - share) < 4 * (share * (1 - share) / total) ** 0.5
+
+
 @pytest.mark.parametrize(
-    "text", ["", "clean=1", "mutated=x", "stylized=1,mutated=1", "mutated=-1", "mutated=inf"]
+    "text", ["", "clean=1", "mutated=x", "painted=1,mutated=1", "mutated=-1", "mutated=inf", "stylized=nan"]
 )
 def test_a_mix_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="the mix cannot be read"):

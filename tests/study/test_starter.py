@@ -39,14 +39,25 @@ def write_data(root: Path, name: str) -> None:
     (root / "instances.json").write_text(json.dumps(told))
 
 
-def write_model(path: Path) -> None:
-    """Write a detector of one class that always finds the same box, in YOLOv8's shape."""
-    rows = np.zeros((1, 5, 60), np.float32)
-    rows[0, :, 0] = [30, 20, 20, 20, 0.9]
-    nodes = [helper.make_node("Constant", [], ["o"], value=numpy_helper.from_array(rows, "v"))]
+def write_model(path: Path, *, prototypes: int = 0) -> None:
+    """Write a detector of one class that always finds the same box, in YOLOv8's shape, or with masks."""
+    rows = np.zeros((1, 5 + prototypes, 60), np.float32)
+    rows[0, :5, 0] = [30, 20, 20, 20, 0.9]
+    rows[0, 5:, 0] = 1
+    outputs = {
+        "output0": rows,
+        **({"output1": np.ones((1, prototypes, 12, 16), np.float32)} if prototypes else {}),
+    }
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values, f"{name}_value"))
+        for name, values in outputs.items()
+    ]
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 48, 64])
-    out = helper.make_tensor_value_info("o", TensorProto.FLOAT, list(rows.shape))
-    graph = helper.make_graph(nodes, "tiny", [image], [out])
+    out = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, list(values.shape))
+        for name, values in outputs.items()
+    ]
+    graph = helper.make_graph(nodes, "tiny", [image], out)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
 
 
@@ -73,6 +84,28 @@ def test_a_coco_file_and_a_model_become_a_finished_run(tmp_path: Path, name: str
     summary = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())
     assert {row["sut"] for row in summary["rows"]} == {"model"}
     assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_model_with_masks_is_judged_by_them_where_the_data_have_some(
+    tmp_path: Path,
+    masked: bool,  # noqa: FBT001
+) -> None:
+    write_data(tmp_path / "data", "person")
+    truth = json.loads((tmp_path / "data" / "instances.json").read_text())
+    for annotation in truth["annotations"][: 2 if masked else 1]:
+        annotation["segmentation"] = [[20, 10, 40, 10, 40, 30, 20, 30]]
+    (tmp_path / "data" / "instances.json").write_text(json.dumps(truth))
+    write_model(tmp_path / "model.onnx", prototypes=4)
+    study = tmp_path / "study.yaml"
+    said = adverse("init", tmp_path / "data", tmp_path / "model.onnx", "--out", study)
+    assert said.exit_code == 0, said.output
+    made = yaml.safe_load(study.read_text())
+    assert made["suts"][0]["decoder"] == "yolo-seg"
+    assert made.get("task") == ("instance-segmentation" if masked else None)
+    assert made["targets"] == ["person"]
+    assert ("1 of 4 images have objects without one" in study.read_text()) != masked
+    assert adverse("plan", study).exit_code == 0
 
 
 def test_classes_that_are_left_out_are_named() -> None:

@@ -83,17 +83,15 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
 
 def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
-    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "centre"
-    for name in ("anchor", "two-stage"):
+    clean, between, adverse = "two-stage", "anchor", "centre"  # by what they were trained on
+    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == adverse
+    for name in (clean, between):
         assert areas[name]["identity"][0] > 0.95
-    dead, between, alive = (
-        areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
-    )
-    assert dead < 0.2
-    assert dead + 0.2 < between < alive - 0.1
-    assert alive > 0.8
-    for name in ("centre", "two-stage"):
-        assert areas[name]["gaussian_blur(sigma_px=2)"][0] > areas["anchor"]["gaussian_blur(sigma_px=2)"][0]
+    blurred = [areas[name]["gaussian_blur(sigma_px=2)"][0] for name in (clean, between, adverse)]
+    assert blurred == sorted(blurred)
+    without_green = {name: areas[name]["channel_dropout(channel=G)"][1] for name in NETWORKS}
+    assert without_green[adverse] > 0.8
+    assert max(without_green[clean], without_green[between]) < without_green[adverse] - 0.3
 
 
 def approach() -> list[Rendered]:
@@ -138,11 +136,11 @@ def hit(answer: Detections, box: tuple[float, ...]) -> bool:
 
 def test_a_network_leaves_nothing_in_the_cache_that_another_run_could_change(folder: Path) -> None:
     # ONNX Runtime keeps a database of telemetry there; what a SUT opens is part of what results rest on
-    made = "import sys; from pathlib import Path; from adverse.suts.onnx import _session"
+    made = "import sys; from pathlib import Path; from adverse.suts.onnx import open_session"
     cache = folder / "cache"
     cache.mkdir()
     env = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    code = f"{made}; _session(Path(sys.argv[1]))"
+    code = f"{made}; open_session(Path(sys.argv[1]))"
     model_file = folder / "models" / MODELS["centre"].file
     subprocess.run(
         [sys.executable, "-c", code, str(model_file)],

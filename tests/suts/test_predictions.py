@@ -65,6 +65,7 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
         (entry(2, score=None), "score is None"),
         (entry(2, category=3), "category_id 3"),
         ({"image_id": 2, "category_id": 1, "score": 1}, "no bbox"),
+        (entry(2, category=True), "category_id True"),
     ],
 )
 def test_a_bad_entry_spoils_its_own_image_only(tmp_path: Path, bad: dict[str, Any], told: str) -> None:
@@ -86,6 +87,7 @@ def test_a_bad_entry_spoils_its_own_image_only(tmp_path: Path, bad: dict[str, An
         ([{"score": 1}], "entry 0"),
         ([7], "entry 0"),
         ([entry([1])], "entry 0"),
+        ([entry(True)], "entry 0"),
     ],
 )
 def test_a_bad_file_is_told_each_time(tmp_path: Path, content: Any, told: str) -> None:

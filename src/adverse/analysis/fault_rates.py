@@ -89,7 +89,18 @@ def fault_remarks(sut: str, counts: Mapping[str, int]) -> list[str]:
         lines.append(f"{sut} was unavailable: {outage_share(counts)}; not counted as its faults")
     if counts["nondeterministic"]:
         lines.append(f"{sut} is nondeterministic: it gave different answers to the same image")
+    if counts.get("order_dependent"):
+        lines.append(f"{sut} remembers: its answers depend on the order of images, and its figures with them")
     return lines
+
+
+def mutation_remarks(store: Store) -> list[str]:
+    """Say in a line each which mutations of plug-ins are not the same again; figures under them are luck."""
+    return [
+        f"mutation {setting} does not repeat: other pixels on {frames} frame{'s' if frames > 1 else ''} when "
+        "applied again, so its figures are one draw of many; use the rng it is given"
+        for setting, frames in store.unrepeated_mutations().items()
+    ]
 
 
 def retried_mark(counts: Mapping[str, int]) -> str:

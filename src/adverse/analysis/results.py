@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.failures import failure_rows
+from adverse.analysis.fault_rates import mutation_remarks
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
@@ -289,7 +290,7 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         "families": task_family_rows(store.run, rows),
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.run.data.notes, **store.notes()},
-        "warnings": list(store.run.warnings),
+        "warnings": [*store.run.warnings, *mutation_remarks(store)],
     }
     tables, changes = {"objects": Growing(), "frames": Growing()}, measured_changes(store)
     for sut in store.suts:
@@ -393,7 +394,7 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[SutResul
         "scores": store.lowest_scores(),
         "places": _places(store),
         "notes": {**store.run.data.notes, **store.notes()},
-        "warnings": list(store.run.warnings),
+        "warnings": [*store.run.warnings, *mutation_remarks(store)],
     }
 
 
@@ -418,7 +419,10 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
         for name in ("attempts", "failed_attempts", "retried", "outages")
     }
     planned = sum(found.values())
-    return {"planned": planned, **found, **attempts, "nondeterministic": unstable}
+    ordered = sum(int(row["ordered"]) for row in mine)
+    remembers = ordered == unstable  # else chance may look like memory now and then
+    kinds = {"nondeterministic": 0 if remembers else unstable, "order_dependent": ordered if remembers else 0}
+    return {"planned": planned, **found, **attempts, **kinds}
 
 
 def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:

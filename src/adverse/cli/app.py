@@ -22,6 +22,7 @@ from adverse.cli import (
     runs,
     sealing,
     start,
+    stylize,
 )
 
 HELP = """Find out how a perception system fails before the field does.
@@ -46,6 +47,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse export RUN OUT                detections as COCO results
     adverse list mutations [NAME]         all mutations, or one in full
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse stylize DATA OUT              training data in the styles of paintings
     adverse fuzz study.yaml --tests 10000 change what is in the scene
     adverse models list                   real models to try
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
@@ -92,6 +94,7 @@ app.command("seal")(sealing.seal)
 app.command("list")(plugins.list_known)
 app.command("hazards")(plugins.hazards)
 app.command("mutate")(mutate.mutate)
+app.command("stylize")(stylize.stylize)
 app.command("check-plugin")(plugins.check_plugin)
 app.command("predict")(results.predict)
 app.command("world")(data.world)

@@ -20,7 +20,9 @@ Folder = Annotated[
 ]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="The battery field-2021, four detectors, 160 logs: hours; resumes."),
+    typer.Option(
+        "--full", help="The battery field-2021, four detectors, 160 logs: under an hour on two cores."
+    ),
 ]
 Real = Annotated[
     bool, typer.Option("--real", help="Real detectors and photographs, from packages of the index.")

@@ -14,8 +14,11 @@ from adverse.errors import EXIT_INCOMPLETE, StudyError
 if TYPE_CHECKING:
     from adverse.data.images import ImageFile
     from adverse.depth import Policy
+    from adverse.study.export import Mix
+    from adverse.study.job import StudyJob
     from adverse.study.spec import StudyFile
-    from adverse.types import Depth, Image
+    from adverse.stylize import Stylization
+    from adverse.types import Dataset, Depth, Image
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
 Target = Annotated[
@@ -47,12 +50,24 @@ MixShares = Annotated[
     str | None,
     typer.Option(
         "--mix",
-        help="Write each image once, clean or under one of the mutations, to train on: clean=1,mutated=1.",
+        help="Write each image once, clean, under one of the mutations or stylized, to train on: "
+        "clean=1,mutated=1,stylized=1.",
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", "-w", min=1, help="Worker processes for many images. [default: all cores]"),
+]
+Styles = Annotated[
+    Path | None,
+    typer.Option(
+        "--styles", help="A folder of paintings, one drawn for each image. [default: 64 made styles]"
+    ),
+]
+Alpha = Annotated[float, typer.Option("--alpha", help="How much of the style, 0 to 1.")]
+StyleModel = Annotated[
+    Path | None,
+    typer.Option("--style-model", help="An AdaIN network in ONNX. [default: the bundled one]"),
 ]
 
 
@@ -69,6 +84,9 @@ def mutate(
     suffix: Suffix = ".png",
     workers: Workers = None,
     mix: MixShares = None,
+    styles: Styles = None,
+    alpha: Alpha = 1.0,
+    style_model: StyleModel = None,
 ) -> None:
     """Apply mutations to an image, a folder or a data set.
 
@@ -80,6 +98,7 @@ def mutate(
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
         adverse mutate study.yaml mutated
         adverse mutate study.yaml augmented --mix clean=1,mutated=2
+        adverse mutate study.yaml augmented --mix clean=1,stylized=1 --styles paintings
 
     Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them; with --mix to OUT/mixed, with
     mix.csv. Existing images are kept.
@@ -90,7 +109,8 @@ def mutate(
         if target is None:
             raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
         given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
-        _many(_as_study(source, given), target, suffix, workers, mix)
+        shares, how = _shares(mix, styles, alpha, style_model)
+        _many(_as_study(source, given), target, suffix, workers, shares, how)
         return
     if mix is not None:
         raise StudyError(
@@ -101,6 +121,25 @@ def mutate(
     image = ImageFile(source)
     depth_m = _depth(image, depth, depth_scale, invalid_depth or "refuse")
     _one(image(), mutation or [], target, sheet, seed or 0, key or source.stem, depth_m)
+
+
+def _shares(
+    mix: str | None, styles: Path | None, alpha: float, model: Path | None
+) -> tuple[Mix | None, Stylization | None]:
+    from adverse.study.export import read_mix
+    from adverse.stylize import stylization
+
+    shares = None if mix is None else read_mix(mix)
+    if shares is not None and shares.stylized > 0:
+        return shares, stylization(styles, alpha=alpha, model=model)
+    if styles is not None or model is not None or alpha != 1:
+        raise StudyError(
+            "styles are for a mix with a stylized share",
+            where="--mix",
+            got="nothing" if mix is None else mix,
+            fix="Say --mix stylized=1, with other shares.",
+        )
+    return shares, None
 
 
 def _depth(image: ImageFile, path: Path | None, scale_m: float | None, policy: Policy) -> Depth | None:
@@ -137,15 +176,36 @@ def _one(
         write_image(sheet, contact_sheet(image, chosen, registry, seed=seed, key=key, depth_m=depth_m))
 
 
-def _many(file: StudyFile, target: Path, suffix: str, workers: int | None, mix: str | None) -> None:
-    from adverse.processes import all_cores
-    from adverse.study.export import export, export_job, read_mix
+def _many(
+    file: StudyFile,
+    target: Path,
+    suffix: str,
+    workers: int | None,
+    mix: Mix | None,
+    stylize: Stylization | None,
+) -> None:
+    from adverse.study.export import export_job
 
-    shares = None if mix is None else read_mix(mix)
-    dataset, job = export_job(file)
+    dataset, job = export_job(file, may_be_empty=mix is not None and not mix.mutated)
+    write_copies(dataset, job, target, suffix, workers, mix, stylize)
+
+
+def write_copies(
+    dataset: Dataset,
+    job: StudyJob,
+    target: Path,
+    suffix: str,
+    workers: int | None,
+    mix: Mix | None,
+    stylize: Stylization | None,
+) -> None:
+    """Write the copies of a data set, and say how it went."""
+    from adverse.processes import all_cores
+    from adverse.study.export import export
+
     watch = ProgressWatcher(Console())
     count = workers or all_cores()
-    done = export(dataset, job, target, suffix=suffix, workers=count, watch=watch, mix=shares)
+    done = export(dataset, job, target, suffix=suffix, workers=count, watch=watch, mix=mix, stylize=stylize)
     typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
     for frame, reason in done.refused[:10]:
         say(f"- left out {frame}: {reason}")

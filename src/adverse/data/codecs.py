@@ -6,13 +6,17 @@ what is truncated or corrupt. The format is recognised by the first bytes; the f
 JPEG is read by libjpeg-turbo with every warning an error, so that damage it can see never becomes pixels. Of
 PNG every chunk's checksum is verified before OpenCV, the fastest reader measured, decodes. TIFF, BMP, GIF,
 PPM and the palette indexes of PNG go through Pillow's own readers, called directly: `Image.open` would try
-formats nobody asked for, and its pixel limit is global state.
+formats nobody asked for. Pillow's switches are variables that anybody may set, as many training programs do
+to read files that are cut off; while we decode they are as we need them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
+import threading
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,10 +34,12 @@ from adverse.data.image_header import (
     Header,
     as_stored,
     damaged,
+    joint_orientation,
     known_orientation,
     orientation_of,
     tiff_value,
 )
+from adverse.data.silent_damage import missing_scans, surplus_rows
 from adverse.errors import DataError
 
 SUFFIXES = {
@@ -106,18 +112,22 @@ def _inspect_jpeg(data: bytes, *, where: str) -> Header:
         height, width, space, _ = simplejpeg.decode_jpeg_header(data, strict=True)
     except ValueError as error:
         raise damaged("JPEG", got=str(error), wanted=_WHOLE_JPEG, where=where) from error
-    orientation: int | None = 1
+    orientations: list[int | None] = []
     frames = 1
     for marker, payload in _jpeg_segments(data):
         if marker == _APP1 and payload.startswith(b"Exif\x00\x00"):
-            orientation = orientation_of(payload)
+            orientations.append(orientation_of(payload))
         elif marker == _APP2 and payload.startswith(_MPF):
             frames = _jpeg_pictures(payload)
+    orientation = joint_orientation(orientations)
     return Header("JPEG", width, height, _JPEG_NOTES.get(space, ()), frames=frames, orientation=orientation)
 
 
 def _decode_jpeg(data: bytes, header: Header, *, where: str) -> NDArray[Any]:
     """Read the pixels as (H,W,3) RGB uint8."""
+    missing = missing_scans(data)
+    if missing is not None:
+        raise damaged("JPEG", got=missing, wanted="scans that give every pixel in full", where=where)
     cmyk = "cmyk" in header.notes
     try:
         pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, "CMYK" if cmyk else "RGB", strict=True)
@@ -156,6 +166,7 @@ def _jpeg_pictures(payload: bytes) -> int:
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_NOTES = {0: ("gray",), 2: (), 3: ("palette",), 4: ("gray", "rgba"), 6: ("rgba",)}  # by IHDR colour type
 _GRAY = 0
+_AS_MANY = "as many pixels as the header says"
 
 
 def _inspect_png(data: bytes, *, where: str) -> Header:
@@ -169,13 +180,14 @@ def _inspect_png(data: bytes, *, where: str) -> Header:
         raise _damaged_png(
             f"{width}x{height}, colour type {colour}", "a size and a colour type of PNG", where
         )
-    orientation: int | None = 1
+    orientations: list[int | None] = []
     frames = 1
     for kind, payload in chunks:
         if kind == b"eXIf":
-            orientation = orientation_of(bytes(payload))
+            orientations.append(orientation_of(bytes(payload)))
         elif kind == b"acTL":
             frames = int.from_bytes(payload[:4], "big")
+    orientation = joint_orientation(orientations)
     return Header("PNG", width, height, _PNG_NOTES[colour], max(bits, 8), frames, orientation)
 
 
@@ -190,8 +202,17 @@ def _decode_png(data: bytes, header: Header, *, where: str) -> NDArray[Any]:
     except cv2.error as error:
         raise _damaged_png(" ".join(str(error).split()), "pixels that decode", where) from error
     if pixels is None:
-        raise _damaged_png("pixel data that does not decode", "as many pixels as the header says", where)
+        raise _damaged_png("pixel data that does not decode", _AS_MANY, where)
+    _refuse_surplus(data, where)
     return pixels
+
+
+def _refuse_surplus(data: bytes, where: str) -> None:
+    """Raise where a PNG stores more rows than its header says; the decoder says so where they are fewer."""
+    chunks = _png_chunks(data, where)
+    _, header = next(chunks)
+    if surplus_rows(bytes(header), (payload for kind, payload in chunks if kind == b"IDAT")):
+        raise _damaged_png("more pixels", _AS_MANY, where)
 
 
 def _png_chunks(data: bytes, where: str) -> Iterator[tuple[bytes, memoryview]]:
@@ -266,8 +287,9 @@ def _inspect_by_pillow(data: bytes, *, where: str) -> Header:
     """Read size, mode, orientation and whether there is a second frame."""
     name, image = _open_by_pillow(data, where)
     try:
-        orientation = known_orientation(int(image.getexif().get(ORIENTATION_TAG, 1)))
-        frames = int(getattr(image, "n_frames", 1))
+        with _pillow_as_we_need():
+            orientation = known_orientation(int(image.getexif().get(ORIENTATION_TAG, 1)))
+            frames = int(getattr(image, "n_frames", 1))
     except _PILLOW_FAILURES as error:
         raise damaged(name, got=error, wanted=f"a complete {name}", where=where) from error
     bits = 16 if image.mode.startswith("I;16") else 8
@@ -298,7 +320,8 @@ def _decode_by_pillow(data: bytes, header: Header, *, where: str) -> NDArray[Any
     """Read the pixels as stored: (H,W,3) RGB uint8, or (H,W) uint16."""
     name, image = _open_by_pillow(data, where)
     try:
-        image.load()
+        with _pillow_as_we_need():
+            image.load()
         pixels = np.array(image if header.bits == 16 else image.convert("RGB"))
     except _PILLOW_FAILURES as error:
         raise damaged(name, got=error, wanted=f"a complete {name}", where=where) from error
@@ -310,16 +333,44 @@ def _decode_by_pillow(data: bytes, header: Header, *, where: str) -> NDArray[Any
 def palette_indexes(data: bytes, *, where: str) -> NDArray[np.uint8]:
     """Read a PNG with a palette as the indexes (H,W) that it stores."""
     try:
-        image = PngImagePlugin.PngImageFile(io.BytesIO(data))
-        image.load()
-        return np.array(image, np.uint8)
+        with _pillow_as_we_need():
+            image = PngImagePlugin.PngImageFile(io.BytesIO(data))
+            image.load()
+        indexes = np.array(image, np.uint8)
     except _PILLOW_FAILURES as error:
         raise damaged("PNG", got=error, wanted="a complete PNG", where=where) from error
+    _refuse_surplus(data, where)
+    return indexes
 
 
 def _open_by_pillow(data: bytes, where: str) -> tuple[str, ImageFile.ImageFile]:
     name, reader = next(entry for start, entry in _PILLOW_READERS.items() if data.startswith(start))
     try:
-        return name, reader(io.BytesIO(data))
+        with _pillow_as_we_need():
+            return name, reader(io.BytesIO(data))
     except _PILLOW_FAILURES as error:
         raise damaged(name, got=error, wanted=f"a complete {name}", where=where) from error
+
+
+_SWITCHES: tuple[tuple[Any, str, object], ...] = (
+    (ImageFile, "LOAD_TRUNCATED_IMAGES", False),
+    (PilImage, "MAX_IMAGE_PIXELS", None),  # the limit is that of the data set
+    (TiffImagePlugin, "READ_LIBTIFF", False),
+    (GifImagePlugin, "LOADING_STRATEGY", GifImagePlugin.LoadingStrategy.RGB_AFTER_FIRST),
+)
+_SWITCHING = threading.RLock()
+
+
+@contextlib.contextmanager
+def _pillow_as_we_need() -> Iterator[None]:
+    """Read a file strictly, whatever code that is not ours has told Pillow, and leave that as it was."""
+    with _SWITCHING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = [getattr(module, name) for module, name, _ in _SWITCHES]
+        for module, name, wanted in _SWITCHES:
+            setattr(module, name, wanted)
+        try:
+            yield
+        finally:
+            for (module, name, _), value in zip(_SWITCHES, before, strict=True):
+                setattr(module, name, value)

@@ -6,6 +6,7 @@ EXIF orientation: reading the one value that matters here, and turning pixels by
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def damaged(name: str, *, got: str | BaseException, wanted: str, where: str) -> 
 
 
 ORIENTATION_TAG = 0x0112
-_WIDTHS = {3: "H", 4: "I"}  # TIFF field types SHORT and LONG
+_WIDTHS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i"}  # TIFF field types of whole numbers, by their code
 
 
 def orientation_of(exif: bytes) -> int | None:
@@ -56,6 +57,19 @@ def orientation_of(exif: bytes) -> int | None:
         return known_orientation(tiff_value(exif.removeprefix(b"Exif\x00\x00"), ORIENTATION_TAG))
     except ValueError:
         return None
+
+
+def joint_orientation(blocks: Sequence[int | None]) -> int | None:
+    """Return the orientation that several EXIF blocks come to; None where one is unreadable or two differ.
+
+    A block that does not turn the picture says nothing against one that does: readers differ in which of
+    them they heed.
+
+    >>> joint_orientation([6, 1]), joint_orientation([6, 8]), joint_orientation([])
+    (6, None, 1)
+    """
+    turned = {value for value in blocks if value != 1}
+    return 1 if not turned else turned.pop() if len(turned) == 1 else None
 
 
 def known_orientation(value: int | None) -> int | None:
@@ -101,7 +115,9 @@ def tiff_value(block: bytes, tag: int) -> int | None:
         (count,) = struct.unpack_from(f"{order}H", block, start)
         for at in range(start + 2, start + 2 + 12 * count, 12):
             entry_tag, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
-            if entry_tag == tag and kind in _WIDTHS:
+            if entry_tag == tag:
+                if kind not in _WIDTHS:
+                    raise ValueError("the value is no whole number")
                 (value,) = struct.unpack_from(f"{order}{_WIDTHS[kind]}", block, at + 8)
                 return int(value)
     except struct.error as error:

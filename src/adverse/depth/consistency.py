@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth, checked_hood, with_hood
-from adverse.depth.stereo import LEAST_PX, Refine, refined
+from adverse.depth.stereo import DISTANT_SHARE, LEAST_PX, Refine, far_from, refined
 from adverse.errors import DataError
 from adverse.types import Camera, Image
 
@@ -79,7 +79,9 @@ def consistent(
         made[:] = np.nan
     made[sky] = np.inf
     confidence[sky] = 1
-    return with_hood(DenseDepth(made, confidence, measured, np.zeros_like(sky)), hood)
+    return with_hood(
+        DenseDepth(made, confidence, measured, far_from(measured, DISTANT_SHARE * camera.width) & ~sky), hood
+    )
 
 
 def _disparity(depth: DenseDepth, scale: float) -> Floats:

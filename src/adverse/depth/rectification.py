@@ -139,7 +139,8 @@ def from_recorded_stereo(
     depth = (carried(dense.depth_m) * maps.axial).astype(np.float32)
     measured = carried(dense.measured.astype(np.uint8)) > 0
     sure = carried(dense.confidence).astype(np.float32)
-    return with_hood(DenseDepth(depth, sure, measured, np.zeros_like(measured)), hood)
+    distant = carried(dense.distant.astype(np.uint8)) > 0
+    return with_hood(DenseDepth(depth, sure, measured, distant), hood)
 
 
 @lru_cache(maxsize=4)

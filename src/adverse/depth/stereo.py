@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Literal
 
 import cv2
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from adverse.depth.bilateral_solver import bilateral_solver
@@ -21,6 +21,7 @@ from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
+from adverse.depth.matching import Overview, gray, match, moved_left, overview, searched
 from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
@@ -29,17 +30,17 @@ from adverse.types import Camera, Image
 
 Refine = Literal["smoother", "solver", "none"]
 NEAREST_M, WIDEST_SHARE = 1.0, 0.2
-"""How far is searched by default: depth down to this, disparity up to this share of the image's width."""
-BLOCK_PX = 3
-SMALL_STEP, LARGE_STEP = 8, 32
-"""Penalties of semi-global matching, per pixel of the block."""
-PREFILTER_LEVELS = 63
-STEPS_PER_PX = 16
-"""Resolution of the matcher."""
-AGREE_PX = 0.6
-"""How far the two ways may differ where both are right."""
-SPECK_PX, SPECK_STEP_PX = 30, 1.5
-"""Connected pieces of fewer pixels than this are wrong; pieces are connected where steps are smaller."""
+"""How far is searched at least: depth down to this, disparity up to this share of the image's width."""
+CLOSEST_M, CLOSEST_SHARE = 0.5, 0.75
+"""The same, where the overview of a pair shows surfaces that are nearer."""
+NEAR_PIECE_PX, NEAR_TIMES = 20, 1.1
+"""So many pixels of the overview must be as near; it is searched so many times as far as they are."""
+BEYOND_PX, BEYOND_SHARE = 1.0, 0.005
+"""At most this share of the overview may be so far outside of the disparities that there can be."""
+MOST_OFFSET = 0.5
+"""Principal points differ by less than this share of the image's width."""
+DISTANT_SHARE = 0.1
+"""Depth that is farther than this share of the width from what was measured is marked."""
 GRADIENT_PX = 7
 """Window in which the gradient refines disparity."""
 NEAR_PX, FIT_PX, FIT_LEVELS = 2.0, 9, 1.0
@@ -83,16 +84,23 @@ def from_stereo(
     """Return dense depth of the left image of a rectified pair (H,W,3).
 
     `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
-    down to a metre); `offset_px` is how much further right the principal point of the right camera lies
-    than that of the left. Without `with_sky` no sky is looked for (indoors). `hood` is a mask as
-    `adverse.depth.hood` describes. `sky` (H,W) is where the sky is known to be, so that it is not looked for.
+    down to a metre; farther where an overview of the pair shows surfaces nearer than that). `offset_px` is
+    how much further right the principal point of the right camera lies than that of the left. Without
+    `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood` describes. `sky` (H,W)
+    is where the sky is known to be, so that it is not looked for.
     Raises DataError where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has
     changed may match as badly as one that is none. Where nothing matches its depth is NaN.
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
-    count = _search_px(scale, camera, nearest_m, offset_px, where)
+    whole = _whole_offset(offset_px, camera, where)
+    right, rest = moved_left(right, whole), np.float32(whole - offset_px)
+    seen = overview(left, right, _most_px(scale, camera))
+    if hood is not None:
+        seen = seen.without(hood > 0)
+    count = _search_px(scale, camera, nearest_m, seen, where)
     disparity, sure = match(left, right, count)
+    sure &= _in_image(disparity - whole)
     if hood is not None:
         sure &= hood == 0
     fine, near = _subpixel(left, right, disparity, sure)
@@ -105,55 +113,18 @@ def from_stereo(
     measured = sure & ~sky
     if doubted:
         check_not_all_sky(sky, where)
-        _check_pair(left, right, disparity, measured, sky, count, where)
+        _check_pair(left, right, disparity, measured, sky, count, offset_px, where)
+        _check_range(seen.without(sky), count, offset_px, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
     smooth, confidence = refined(fine, measured, left, sky, refine)
-    depth = (scale / np.maximum(smooth + np.float32(offset_px), LEAST_PX)).astype(np.float32)
+    depth = (scale / np.maximum(smooth - rest, LEAST_PX)).astype(np.float32)
     if not measured.any():
         depth[:] = np.nan
     depth[sky] = np.inf
     confidence[sky] = 1
-    dense = DenseDepth(depth, confidence, measured, np.zeros_like(sky))
+    dense = DenseDepth(depth, confidence, measured, far_from(measured, DISTANT_SHARE * camera.width) & ~sky)
     return with_hood(dense, hood)
-
-
-def match(left: Image, right: Image, count: int) -> tuple[Floats, Mask]:
-    """Return the disparity (H,W) of the left image, from 0 to below `count` pixels, and where it is sure."""
-    one, other = _gray(left), _gray(right)
-    matcher = cv2.StereoSGBM.create(
-        minDisparity=0,
-        numDisparities=count,
-        blockSize=BLOCK_PX,
-        P1=SMALL_STEP * BLOCK_PX**2,
-        P2=LARGE_STEP * BLOCK_PX**2,
-        preFilterCap=PREFILTER_LEVELS,
-        mode=cv2.STEREO_SGBM_MODE_SGBM_3WAY,
-    )
-
-    def matched(base: Image, target: Image) -> NDArray[np.int16]:
-        wide = [cv2.copyMakeBorder(image, 0, 0, count, 0, cv2.BORDER_REPLICATE) for image in (base, target)]
-        return matcher.compute(*wide)[:, count:].astype(np.int16)
-
-    forward = matched(one, other)
-    backward = matched(other[:, ::-1], one[:, ::-1])[:, ::-1]
-    sure = _agreeing(forward, np.ascontiguousarray(backward), round(AGREE_PX * STEPS_PER_PX))
-    kept = np.where(sure, forward, -STEPS_PER_PX).astype(np.int16)
-    cv2.filterSpeckles(kept, -STEPS_PER_PX, SPECK_PX, round(SPECK_STEP_PX * STEPS_PER_PX))
-    return np.maximum(forward, 0).astype(np.float32) / np.float32(STEPS_PER_PX), kept >= 0
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _agreeing(forward: Any, backward: Any, most: int) -> Any:  # pragma: no cover - compiled
-    """Return where the left image's disparity and that of the pixel it points at are alike."""
-    rows, columns = forward.shape
-    agree = np.zeros((rows, columns), np.bool_)
-    for y in range(rows):
-        for x in range(columns):
-            to = x - (forward[y, x] + 8) // 16
-            if forward[y, x] >= 0 and to >= 0:
-                agree[y, x] = abs(backward[y, to] - forward[y, x]) <= most
-    return agree
 
 
 def _subpixel(left: Image, right: Image, disparity: Floats, sure: Mask) -> tuple[Floats, Mask]:
@@ -161,7 +132,7 @@ def _subpixel(left: Image, right: Image, disparity: Floats, sure: Mask) -> tuple
 
     Matching gives a smooth sky the disparity of what surrounds it; but there no disparity fits as badly.
     """
-    one, other = _gray(left).astype(np.float32), _gray(right).astype(np.float32)
+    one, other = gray(left).astype(np.float32), gray(right).astype(np.float32)
     slope = cv2.Sobel(other, cv2.CV_32F, 1, 0, ksize=3, scale=1 / 8)
     rows, columns = disparity.shape
     at = np.arange(columns, dtype=np.float32) - disparity
@@ -212,10 +183,28 @@ def _pixel_metres(left: Image, right: Image, camera: Camera, where: str) -> floa
     return camera.fx * check_baseline(camera, where)
 
 
-def _search_px(scale: float, camera: Camera, nearest_m: float | None, offset_px: float, where: str) -> int:
+def _whole_offset(offset_px: float, camera: Camera, where: str) -> int:
+    """Return by how many pixels the right image is moved so that no surface has a disparity below zero."""
+    if not abs(offset_px) < MOST_OFFSET * camera.width:
+        raise DataError(
+            "offset_px cannot be right",
+            where=where,
+            got=f"{offset_px:g}",
+            wanted=f"pixels, between {-MOST_OFFSET * camera.width:g} and {MOST_OFFSET * camera.width:g}",
+            fix="Give cx of the right camera minus cx of the left one, both rectified.",
+        )
+    return math.ceil(offset_px)
+
+
+def _most_px(scale: float, camera: Camera) -> float:
+    """Return the largest disparity that is ever looked for."""
+    return min(scale / CLOSEST_M, CLOSEST_SHARE * camera.width)
+
+
+def _search_px(scale: float, camera: Camera, nearest_m: float | None, seen: Overview, where: str) -> int:
     """Return how many disparities are searched: a multiple of 16."""
     if nearest_m is not None:
-        most = scale / nearest_m - offset_px
+        most = scale / nearest_m
         if not 0 < most < camera.width:
             raise DataError(
                 "nearest_m does not fit the camera",
@@ -224,40 +213,73 @@ def _search_px(scale: float, camera: Camera, nearest_m: float | None, offset_px:
                 wanted=f"more than {scale / camera.width:.2f} m",
                 fix="Set a larger nearest_m.",
             )
-    else:
-        most = min(scale / NEAREST_M - offset_px, WIDEST_SHARE * camera.width)
-    return max(-(-int(most + 1) // 16) * 16, 16)
+        return searched(most)
+    nearest = np.sort(seen.disparity[seen.fits])[-NEAR_PIECE_PX:]
+    reach = NEAR_TIMES * float(nearest[0]) if len(nearest) == NEAR_PIECE_PX else 0.0
+    return searched(max(min(scale / NEAREST_M, WIDEST_SHARE * camera.width), reach))
 
 
-def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None:
+def _in_image(disparity: Floats) -> Mask:
+    """Return where (H,W) a disparity points into the other image."""
+    columns = disparity.shape[1]
+    at = np.arange(columns, dtype=np.float32) - disparity
+    inside: Mask = (at > -1) & (at < columns)
+    return inside
+
+
+def far_from(measured: Mask, px: float) -> Mask:
+    """Return where (H,W) the nearest pixel that was measured is farther away than this."""
+    away = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 3)
+    far: Mask = away > px
+    return far
+
+
+def check_pair(left: Image, right: Image, camera: Camera, *, offset_px: float = 0.0, where: str) -> None:
     """Raise where a pair (H,W,3) is one view twice, swapped or off its rows, as `from_stereo` does.
 
     Pixels are matched at half size, in a fifth of the time; how many of them match is not asked.
     """
     scale = _pixel_metres(left, right, camera, where)
-    count = max(_search_px(scale, camera, None, 0.0, where) // 32 * 16, 16)
+    right = moved_left(right, _whole_offset(offset_px, camera, where))
+    seen = overview(left, right, _most_px(scale, camera))
+    count = max(_search_px(scale, camera, None, seen, where) // 32 * 16, 16)
     half = [cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for image in (left, right)]
     small = [image.astype(np.uint8) for image in half]
     disparity, sure = match(small[0], small[1], count)
     share = float(sure.mean())
-    _check_views(small[0], small[1], disparity, sure, np.zeros_like(sure), count, where)
+    _check_views(small[0], small[1], disparity, sure, np.zeros_like(sure), count, offset_px, where)
     size = left.shape[1], left.shape[0]
     wide = np.asarray(2 * cv2.resize(disparity, size), np.float32)
     known: Mask = cv2.resize(sure.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
-    _check_rows(row_offsets_px(_gray(left), _gray(right), wide, known), share, 0.0, where)
+    _check_rows(row_offsets_px(gray(left), gray(right), wide, known), share, 0.0, where)
+    _check_range(seen.without(sky_mask(left)), None, offset_px, where)
 
 
 def _check_pair(
-    left: Image, right: Image, disparity: Floats, measured: Mask, sky: Mask, count: int, where: str
+    left: Image,
+    right: Image,
+    disparity: Floats,
+    measured: Mask,
+    sky: Mask,
+    count: int,
+    offset_px: float,
+    where: str,
 ) -> None:
     """Raise where the pair is one image twice, swapped, not rectified, of two moments or none."""
-    share = _check_views(left, right, disparity, measured, sky, count, where)
-    offsets = row_offsets_px(_gray(left), _gray(right), disparity, measured)
+    share = _check_views(left, right, disparity, measured, sky, count, offset_px, where)
+    offsets = row_offsets_px(gray(left), gray(right), disparity, measured)
     _check_rows(offsets, share, LEAST_SHARE, where)
 
 
 def _check_views(
-    left: Image, right: Image, disparity: Floats, measured: Mask, sky: Mask, count: int, where: str
+    left: Image,
+    right: Image,
+    disparity: Floats,
+    measured: Mask,
+    sky: Mask,
+    count: int,
+    offset_px: float,
+    where: str,
 ) -> float:
     """Return the share of pixels that match, or raise where the pair is one image twice or swapped."""
     share = float(measured.sum() / max((~sky).sum(), 1))
@@ -273,12 +295,15 @@ def _check_views(
     if share < DOUBTFUL_SHARE:
         swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
         if swapped > max(SWAPPED_TIMES * share, SWAPPED_SHARE):
+            if offset_px:
+                raise _behind(float(swapped), offset_px, where)
             raise DataError(
                 "left and right image are swapped",
                 where=where,
                 got=f"{share:.0%} of the pixels match as given, {swapped:.0%} the other way round",
                 wanted="the image of the left camera first",
-                fix="Swap the folders of left and right images.",
+                fix="Swap the folders of left and right images; if they are right, give offset_px: how much "
+                "further right the principal point of the right camera lies.",
             )
     return share
 
@@ -306,10 +331,33 @@ def _check_rows(offsets: Floats, share: float, least_share: float, where: str) -
         )
 
 
+def _check_range(seen: Overview, count: int | None, offset_px: float, where: str) -> None:
+    """Raise where surfaces are behind infinity, or nearer than was searched."""
+    behind = float((seen.fits & (seen.disparity < -BEYOND_PX)).mean())
+    if behind > BEYOND_SHARE:
+        raise _behind(behind, offset_px, where)
+    least = np.inf if count is None else NEAR_TIMES * count + BEYOND_PX
+    nearer = float((seen.fits & (seen.disparity > least)).mean())
+    if nearer > BEYOND_SHARE:
+        raise DataError(
+            "surfaces are nearer than nearest_m",
+            where=where,
+            got=f"{nearer:.0%} of the pixels have a disparity above the {count} pixels that are searched",
+            wanted="a nearest_m that nothing in the log is nearer than",
+            fix="Set a smaller nearest_m, or none.",
+        )
+
+
+def _behind(share: float, offset_px: float, where: str) -> DataError:
+    return DataError(
+        "surfaces are farther to the right in the right image than infinity is",
+        where=where,
+        got=f"{share:.0%} of the pixels have a disparity below zero with offset_px {offset_px:g}",
+        wanted="offset_px: cx of the right camera minus cx of the left one, both rectified",
+        fix="Correct offset_px, which is part of the calibration (often called doffs).",
+    )
+
+
 def _grown(mask: Mask, side: int) -> Mask:
     grown: Mask = cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)) > 0
     return grown
-
-
-def _gray(image: Image) -> Image:
-    return image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.uint8)

@@ -24,6 +24,7 @@ from adverse import plugins
 from adverse.errors import AdverseError, MutationError, StudyError, one_line, suggestion
 from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.plugins import Option, Plugin, Registry
+from adverse.process_settings import settings_of
 from adverse.seeds import generator
 from adverse.types import Depth, Group, Image, Setting, Step
 
@@ -226,7 +227,6 @@ def apply_step(
     Without a baseline the camera is the left or the only one. Users' code gets copies, and its result is
     copied: neither what it writes into its input nor what it keeps of its output reaches other images.
     """
-    ours = plugin.function.__module__.startswith("adverse.")
     where = f"frame {frame!r}"
     there = {"baseline_m": 0.0, **given}
     extras = {name: there[name] for name in plugin.needs}
@@ -241,11 +241,12 @@ def apply_step(
                 f"{plugin.name} out.",
             )
     try:
-        if ours:
+        if plugin.ours:
             changed: Image = plugin.function(image, **options, **extras)
         else:
             copies = {name: _own_copy(value) for name, value in extras.items()}
-            changed = plugin.function(_own_copy(image), **options, **copies)
+            with settings_of(plugin.function.__module__):
+                changed = plugin.function(_own_copy(image), **options, **copies)
     except AdverseError:
         raise
     except Exception as error:
@@ -263,7 +264,7 @@ def apply_step(
             wanted=f"{image.shape} {image.dtype}",
             fix="Run adverse check-plugin on its file.",
         )
-    return changed if ours else changed.copy()
+    return changed if plugin.ours else changed.copy()
 
 
 def _own_copy(value: Any) -> Any:

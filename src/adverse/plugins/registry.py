@@ -22,6 +22,7 @@ from adverse.content import digest
 from adverse.errors import AdverseError, PluginError, StudyError, suggestion
 from adverse.marks import Draw, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.plugins.options import Option, from_yaml, relative_to
+from adverse.process_settings import settings_of
 from adverse.user_files import USERS_FILE, does_not_load, imported_beside, load_python
 
 R = TypeVar("R")
@@ -59,6 +60,11 @@ class Plugin:
     """How a mutation draws for a stereo pair, where it says so."""
     level: LevelMark | None = None
     metric: MetricMark | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is built in."""
+        return self.function.__module__.startswith("adverse.")
 
     @property
     def draw(self) -> Draw:
@@ -172,7 +178,8 @@ def installed() -> Registry:
     modules = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         try:
-            modules.append(importlib.import_module(entry.module))
+            with settings_of(entry.module, begin=""):
+                modules.append(importlib.import_module(entry.module))
         except Exception as error:
             raise does_not_load(f"entry point {entry.name!r} ({entry.module})", error) from error
     return Registry((plugin for module in modules for plugin in marked(module)), built_in=True)

@@ -73,6 +73,11 @@ def troubles(summary: Summary) -> list[str]:
                 f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
                 "draw of many"
             )
+        if counts.get("order_dependent"):
+            lines.append(
+                f"{sut}: its answers depend on the order of images: {counts['order_dependent']} of those "
+                "that were shown again after others got another answer; its figures hold for this order alone"
+            )
     lines += _marks_explained(summary)
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     ended = [row for row in refused if row["reason"].startswith(MUTATION_ENDED)]

@@ -1,8 +1,9 @@
 """The checklist of hazards of seeing: every place, parameter and guide word, and what stands for it.
 
 A list of what mutations do says nothing about what none of them does. So all combinations are listed, in the
-manner of CV-HAZOP (Zendel et al.); the parameters are our own choice and words, and those that plug-ins name
-are added. An entry that means nothing for a system may be marked as not applicable, with the reason.
+manner of CV-HAZOP (Zendel et al. 2015, 2017): its locations and guide words, its parameters and some more,
+and those that plug-ins name. An entry that means nothing for a system may be marked as not applicable, with
+the reason.
 """
 
 from __future__ import annotations
@@ -21,31 +22,70 @@ from adverse.plugins import Registry
 from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    "light source": ("number", "position", "size", "direction", "intensity", "spectrum", "pattern"),
-    "medium": ("transparency", "spectrum", "refraction", "particles", "turbulence"),
-    "object": (
+    "light source": (
         "number",
+        "position",
+        "size",
+        "direction",
+        "intensity",
+        "spectrum",
+        "pattern",
+        "wave properties",
+    ),
+    "medium": (
+        "transparency",
+        "spectrum",
+        "texture",
+        "refraction",
+        "particles",
+        "turbulence",
+        "wave properties",
+    ),
+    "object": (
         "position",
         "size",
         "orientation",
         "shape",
+        "complexity",
+        "level of detail",
         "texture",
+        "spectrum",
         "reflectance",
         "transparency",
         "contrast to the background",
-        "occlusion",
         "motion",
+        "wave properties",
+    ),
+    "objects": (
+        "number",
+        "positions",
+        "occlusion",
+        "shadowing",
+        "reflectance",
+        "transparency",
+        "wave properties",
     ),
     "observer": (
+        "number",
         "position",
         "orientation",
         "motion",
         "field of view",
         "focus",
-        "exposure",
-        "resolution",
+        "aperture",
+        "number of lenses",
+        "lens geometry",
+        "point spread function",
+        "transparency",
+        "spectrum",
+        "wave properties",
         "glass before the lens",
         "cleanliness of the lens",
+        "exposure",
+        "resolution",
+        "spectral efficiency",
+        "quantization",
+        "quality",
         "channels",
         "colour",
         "pixels",
@@ -53,8 +93,18 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "compression",
         "transmission",
     ),
+    "algorithm": (
+        "parameters",
+        "history",
+        "models",
+        "calibration",
+        "real-time performance",
+        "runtime environment",
+    ),
 }
-WORDS_OF_TIME = ("before", "after", "faster", "slower")
+"""Those of CV-HAZOP's generic model, by our names, and some that it holds within another: what stands on the
+lens, what a channel or the compression does."""
+WORDS_OF_TIME = ("temporal periodic", "temporal aperiodic", "before", "after", "faster", "slower")
 """Guide words that no change of a single image can stand for."""
 PAGE = "docs/reliability.md"
 Status = Literal["exercised", "available", "no mutation", "not applicable"]
@@ -105,7 +155,7 @@ def checklist(
     >>> from adverse import plugins
     >>> entries = checklist(plugins.load())
     >>> [entry.status for entry in entries if entry.parameter == "focus"][-2:]
-    ['available', 'no mutation']
+    ['no mutation', 'no mutation']
     """
     declared = {row.entry: row for row in hazard_coverage(settings, registry).rows}
     parameters = {

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.fault_rates import fault_rate, fault_remarks, outage_rate
+from adverse.analysis.fault_rates import fault_rate, fault_remarks, mutation_remarks, outage_rate
 from adverse.analysis.results import Summary, run_results, unloaded
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
@@ -110,7 +110,12 @@ class RunFigures:
         counts = self.summary.data["counts"].get(sut)
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
         killed = kill_remarks({name: n for name, n in self.store.run.kills.items() if name == sut})
-        return (*(fault_remarks(sut, counts) if counts else ()), *killed, *doubts)
+        faults = fault_remarks(sut, counts) if counts else ()
+        return (*faults, *killed, *doubts, *self._mutation_remarks)
+
+    @cached_property
+    def _mutation_remarks(self) -> tuple[str, ...]:
+        return tuple(mutation_remarks(self.store))
 
     def _of_sut(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if rule.measure in (*COUNTS, *RATES):

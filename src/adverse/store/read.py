@@ -9,6 +9,7 @@ it finished.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -350,18 +351,31 @@ class Store:
     def counts(self) -> list[dict[str, Any]]:
         """Return how many rows of each SUT and setting have which status, with one reason each.
 
-        `unstable` counts the frames that were run twice with different answers; `attempts`,
+        `unstable` counts the frames that were run twice with different answers, `ordered` those of them where
+        the different answer came again at once: it depends on the images before. `attempts`,
         `failed_attempts` and `outages` are sums, `retried` the failed ones answered when sent again.
         """
         table = self._detections.select(
             """d.sut, d.setting, d.status, count(*) AS n, min(d.frame) AS frame, min(d.reason) AS reason,
-            count(*) FILTER (NOT d.repeats) AS unstable, sum(d.attempts)::BIGINT AS attempts,
-            sum(d.failed_attempts)::BIGINT AS failed_attempts, sum(d.outages)::BIGINT AS outages,
+            count(*) FILTER (NOT d.repeats) AS unstable,
+            count(*) FILTER (NOT d.repeats AND d.repeats_at_once) AS ordered,
+            sum(d.attempts)::BIGINT AS attempts, sum(d.failed_attempts)::BIGINT AS failed_attempts,
+            sum(d.outages)::BIGINT AS outages,
             coalesce(sum(len(list_filter(d.failures, lambda f:
                 f.answered AND f.kind NOT IN ('connection', 'machine')))), 0)::BIGINT AS retried""",
             tail="GROUP BY ALL ORDER BY ALL",
         )
         return [] if table is None else list(table.to_pylist())
+
+    def unrepeated_mutations(self) -> dict[str, int]:
+        """Return the settings by plug-ins that did not give the same pixels again, and on how many frames.
+
+        Again within one unit, or for the SUTs that were asked later.
+        """
+        tail = """WHERE d.mutated IS NOT NULL GROUP BY ALL
+            HAVING count(DISTINCT d.mutated) > 1 OR bool_or(NOT d.mutation_repeats) ORDER BY ALL"""
+        table = self._detections.select("d.setting, d.frame", tail=tail)
+        return {} if table is None else dict(Counter(table["setting"].to_pylist()))
 
     def attempts(self, sut: str) -> pa.Table:
         """Return how many requests a SUT got, how many failed and how many did not reach it, by image."""

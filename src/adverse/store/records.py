@@ -53,6 +53,9 @@ SCHEMA = pa.schema(
         ),  # each of both: kind, message, images in it, answered when sent again?
         ("retried", pa.string()),  # why the first attempt failed, where a later one gave an answer
         ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
+        ("repeats_at_once", pa.bool_()),  # after a different answer: is the next one like it? null: not asked
+        ("mutated", pa.string()),  # blake2b of the image after mutation by a plug-in
+        ("mutation_repeats", pa.bool_()),  # mutated twice: are the pixels the same? null: mutated once
         ("truth_depths", pa.list_(pa.float32())),  # metres; of the true boxes, on un-mutated frames
         ("truth_depth_quantiles", QUANTILES),  # metres; of the pixels in each true box, mutated by depth
         ("truth_depth_pixels", pa.list_(pa.int32())),  # how many pixels these are of
@@ -114,6 +117,9 @@ class Record:
     failures: tuple[Failure, ...] = ()
     retried: str | None = None
     repeats: bool | None = None
+    repeats_at_once: bool | None = None
+    mutated: str | None = None
+    mutation_repeats: bool | None = None
     truth_depths: list[float] | None = None
     truth_depth_quantiles: list[list[float]] | None = None
     truth_depth_pixels: list[int] | None = None

@@ -47,6 +47,10 @@ class FrameVersion:
     """The true label map, when pixels are evaluated."""
     details: Mapping[str, float] = field(default_factory=dict)
     """What the mutation reports about what it did."""
+    mutated: str | None = None
+    """The hash of the image after mutation, where code that is not ours did it."""
+    mutation_repeats: bool | None = None
+    """Whether it came to the same pixels when it was done again, where it was."""
 
 
 class FrameVersions:
@@ -65,6 +69,7 @@ class FrameVersions:
         avoid: Avoid,
         tell: Callable[[Stage], None],
         access: FileAccess | None = None,
+        twice: bool = False,
     ) -> None:
         self.frame = frame
         self.job = job
@@ -72,6 +77,7 @@ class FrameVersions:
         self.avoid = avoid
         self.tell = tell
         self.access = access
+        self.twice = twice
         self._refused = frame.fault
         self._loaded: _DecodedFrame | None = None
         self._depth_m: Depth | None = None
@@ -93,25 +99,37 @@ class FrameVersions:
         try:
             depth_m = loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None
             labels = loaded.labels() if "labels" in setting.needs else None
+            mutate = functools.partial(
+                apply_setting,
+                loaded.image,
+                setting,
+                self.registry,
+                seed=self.job.seed,
+                key=self._key(setting),
+                log=self.frame.log_id,
+                depth_m=depth_m,
+                labels=labels,
+            )
             with one_process(), self.access.noted() if self.access else contextlib.nullcontext():
-                image = apply_setting(
-                    loaded.image,
-                    setting,
-                    self.registry,
-                    seed=self.job.seed,
-                    key=self._key(setting),
-                    log=self.frame.log_id,
-                    depth_m=depth_m,
-                    labels=labels,
-                    details=details,
-                    draws=draws,
-                )
+                image = mutate(details=details, draws=draws)
+                foreign = not all(self.registry.get("mutation", step.mutation).ours for step in setting.steps)
+                again = mutate() if foreign and self.twice else None
         except Exception as error:  # noqa: BLE001
             return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
         details |= self._visual_change(loaded.image, image, setting)
         image.flags.writeable = False
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
+        version = FrameVersion(
+            self.frame,
+            setting,
+            image,
+            None,
+            loaded.pixels,
+            notes,
+            details=details,
+            mutated=_pixel_hash(image) if foreign else None,
+            mutation_repeats=None if again is None else bool(np.array_equal(image, again)),
+        )
         if self.job.task == "segmentation":
             return version if self.frame.labels is None else self._labelled(version, loaded)
         version = self._located(self._by_depth(version, loaded))
@@ -208,6 +226,10 @@ class FrameVersions:
         return self._loaded
 
 
+def _pixel_hash(image: Image) -> str:
+    return digest(str(image.shape), np.ascontiguousarray(image).data)
+
+
 class _RightImage:
     """The right image of a frame's pair, decoded, and its depth once that is needed."""
 
@@ -239,7 +261,7 @@ class _DecodedFrame:
         else:
             self.image, self.notes = reading(), None
         self.image.flags.writeable = False
-        self.pixels = digest(str(self.image.shape), np.ascontiguousarray(self.image).data)
+        self.pixels = _pixel_hash(self.image)
         self.notes_with_depth = self.notes
         self._depth: Depth | None = None
         self._labels: NDArray[np.uint8] | None = None

@@ -17,8 +17,10 @@ from adverse.data.check import DataCheck, check
 from adverse.data.formats import guess, read_format
 from adverse.data.images import write_image
 from adverse.errors import StudyError
-from adverse.plugins import Registry, bind
+from adverse.plugins import Plugin, Registry, bind
 from adverse.study.input_trials import LabelledImages, Showing, convention, labelled_images, try_out
+from adverse.study.plan import INSTANCE_MASKS
+from adverse.study.spec import INSTANCE_SEGMENTATION
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
 from adverse.suts.decoders import DECODERS
@@ -59,7 +61,11 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         sut, system = _without_model(dataset, assumed), None
     else:
         sut, system = _with_model(model, folder, dataset, registry, assumed, tried)
-    task = "detection" if system is None else task_of(system) or "detection"
+    task: str = "detection" if system is None else task_of(system) or "detection"
+    if task == "detection" and _gives_masks(sut):
+        missing = _missing_masks(guessed.format, options, dataset, where=str(data))
+        task = "detection" if missing else INSTANCE_SEGMENTATION
+        assumed.append(f"the model gives masks: {missing or 'they are judged (task)'}")
     study: dict[str, Any] = {
         "name": _name(data),
         "seed": 1,
@@ -68,7 +74,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     }
     if task != "detection":
         study["task"] = task
-    else:
+    if task in ("detection", INSTANCE_SEGMENTATION):
         target = _target(dataset, assumed)
         study["targets"] = [target]
         if left := _also_known(dataset, system, sut, target):
@@ -85,6 +91,24 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _gives_masks(sut: Mapping[str, Any]) -> bool:
+    decoder = DECODERS.get(sut.get("decoder", ""))
+    return decoder is not None and decoder.masks
+
+
+def _missing_masks(reader: Plugin, options: Mapping[str, Any], dataset: Dataset, *, where: str) -> str | None:
+    """Return why the masks of a model cannot be judged on the data; None if they can."""
+    if INSTANCE_MASKS not in reader.options:
+        return f"the format {reader.name} has none, so boxes are judged (task: detection)"
+    masked = read_format(reader, {**options, INSTANCE_MASKS: True}, where=where)
+    before, after = ([frame.fault for log in data.logs for frame in log.frames] for data in (dataset, masked))
+    lost = sum(old is None and new is not None for old, new in zip(before, after, strict=True))
+    if lost:
+        few = f"{lost} of {len(after)} images have objects without one"
+        return f"{few}, so boxes are judged (task: detection)"
+    return None
 
 
 def _add_depth(study: dict[str, Any], checked: DataCheck, dataset: Dataset, assumed: list[str]) -> None:

@@ -69,13 +69,15 @@ class SutQueue:
         self.tell = tell
         self.keep = keep
         self.waiting: list[FrameVersion] = []
+        self.sampled: list[tuple[list[FrameVersion], list[SutReply]]] = []
+        """The batches to ask about once more, with what came of them."""
 
     def add(self, version: FrameVersion) -> None:
         """Take one more version; asks when a batch is full."""
         if version.refused is not None:
             self.keep(_refused(version, self.loaded.task.name))
         elif not self.loaded.looks:
-            self._keep(version, self._recall(version), None)
+            self._keep(version, self._recall(version))
         else:
             self.waiting.append(version)
             if len(self.waiting) == self.loaded.task.batch:
@@ -93,21 +95,45 @@ class SutQueue:
         first = waiting[0].frame.id, waiting[0].setting.id
         stage = asking_stage(self.loaded, *first)
         replies = ask_batch(self.loaded, images, stage, self.tell)
-        sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
-        repeats: list[bool | None] = [None] * len(waiting)
-        if any(sampled) and self.loaded.outage is None:
-            again = ask_batch(self.loaded, images, stage, self.tell)
-            pairs = list(zip(replies, again, sampled, strict=True))
-            repeats = [
-                _equal(once.answer, twice.answer) if doubled else None for once, twice, doubled in pairs
-            ]
-            replies = [replace(twice.after(once), answer=once.answer) for once, twice, _ in pairs]
         if self.loaded.outage is not None:
             self._skip(waiting, replies)
             return
-        for version, reply, repeated in zip(waiting, replies, repeats, strict=True):
-            self._keep(version, reply, repeated)
+        for version, reply in zip(waiting, replies, strict=True):
+            self._keep(version, reply)
+        if any(self._is_sampled(version) for version in waiting):
+            self.sampled.append((waiting, replies))
         self.tell(Stage(f"done with SUT {self.loaded.task.name!r}", *first, answered=len(waiting)))
+
+    def ask_again(self) -> None:
+        """Ask about the sampled batches once more, the last one first, when all else of the unit is done.
+
+        So other images come before them than the first time: the answers of a SUT with a memory differ. Where
+        they do they are asked for once more at once, which tells a memory from chance.
+        """
+        for waiting, replies in reversed(self.sampled):
+            if self.loaded.outage is not None:
+                return
+            images = [version.image for version in waiting if version.image is not None]
+            stage = asking_stage(self.loaded, waiting[0].frame.id, waiting[0].setting.id)
+            again = ask_batch(self.loaded, images, stage, self.tell)
+            total = [replace(b.after(a), answer=a.answer) for a, b in zip(replies, again, strict=True)]
+            repeats = [_equal(a.answer, b.answer) for a, b in zip(replies, again, strict=True)]
+            at_once: list[bool | None] = [None] * len(waiting)
+            if False in repeats and self.loaded.outage is None:
+                third = ask_batch(self.loaded, images, stage, self.tell)
+                total = [replace(b.after(a), answer=a.answer) for a, b in zip(total, third, strict=True)]
+                at_once = [_equal(a.answer, b.answer) for a, b in zip(again, third, strict=True)]
+            if self.loaded.outage is not None:
+                self._skip(waiting, total)
+                return
+            for version, reply, same, so in zip(waiting, total, repeats, at_once, strict=True):
+                if self._is_sampled(version):
+                    self._keep(version, reply, repeats=same, repeats_at_once=None if same else so)
+                else:
+                    self._keep(version, reply)
+
+    def _is_sampled(self, version: FrameVersion) -> bool:
+        return version.setting.group == "baseline" and version.frame.id in self.twice
 
     def _skip(self, versions: Sequence[FrameVersion], replies: Sequence[SutReply] = ()) -> None:
         """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished.
@@ -139,7 +165,14 @@ class SutQueue:
             return SutReply(error, 1, (failure_of(error),))
         return SutReply(detections, 1)
 
-    def _keep(self, version: FrameVersion, reply: SutReply, repeats: bool | None) -> None:  # noqa: FBT001
+    def _keep(
+        self,
+        version: FrameVersion,
+        reply: SutReply,
+        *,
+        repeats: bool | None = None,
+        repeats_at_once: bool | None = None,
+    ) -> None:
         answer = reply.answer
         failed = isinstance(answer, SutError)
         self.keep(
@@ -157,6 +190,9 @@ class SutQueue:
                 failures=reply.failures,
                 retried=None if failed else reply.retried,
                 repeats=repeats,
+                repeats_at_once=repeats_at_once,
+                mutated=version.mutated,
+                mutation_repeats=version.mutation_repeats,
                 details=version.details,
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )

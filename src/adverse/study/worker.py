@@ -155,9 +155,11 @@ class Worker:
                 avoid=avoid,
                 tell=self.tell,
                 access=self._mutations,
+                twice=frame.id in unit.twice,
             )
             for frame in unit.frames
         ]
+        sampled: list[SutQueue] = []
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
             suts_of_setting = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
@@ -170,8 +172,11 @@ class Worker:
                     queue.add(version)
             for queue in queues:
                 queue.flush()
+            sampled += [queue for queue in queues if queue.sampled]
             if files.changed:
                 raise ChangedError(files.changed)
+        for queue in sampled:
+            queue.ask_again()
         order = [
             (frame.id, self.job.settings[cell.setting].id, self.job.suts[cell.sut].name)
             for frame in unit.frames

@@ -6,18 +6,16 @@ a SutError that names the system, so one bad answer costs one fault and never th
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import re
 import signal
 import socket
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
+from adverse.process_settings import settings_of
 from adverse.processes import one_process
 from adverse.suts.free_memory import memory_is_short
 from adverse.suts.shared_answers import refuse_shared
@@ -80,7 +78,7 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """
     task = task_of(system) or "detection"
     try:
-        with _staying_here():
+        with settings_of(f"SUT {name}"):
             answers = read_answers(getattr(system, METHODS[task])(images), READERS[task], len(images))
     except SutError as error:
         raise named(error, name) from error
@@ -127,19 +125,6 @@ def _not_every_image(got: str, images: int) -> BadAnswerError:
         wanted=f"{images}, one for each image, in order",
         fix="Return a list as long as the images; an image without detections has an empty answer.",
     )
-
-
-@contextlib.contextmanager
-def _staying_here() -> Iterator[None]:
-    """Come back to the current folder, wherever the system goes: the paths that users give begin there."""
-    here = None
-    with contextlib.suppress(OSError):  # a folder that was deleted is no place to come back to
-        here = Path.cwd()
-    try:
-        yield
-    finally:
-        if here is not None:
-            os.chdir(here)
 
 
 def as_detections(answer: Any) -> Detections:

@@ -11,6 +11,7 @@ from typing import Any, cast, get_type_hints
 
 from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
+from adverse.process_settings import settings_of
 from adverse.processes import one_process
 from adverse.suts.ask import task_of
 from adverse.suts.child import Child
@@ -29,7 +30,7 @@ def build(
     """
     title = name or plugin.name
     try:
-        with one_process():
+        with one_process(), settings_of(f"SUT {title}", begin=plugin.function.__module__):
             built = plugin.function(**options)
     except AdverseError:
         raise

@@ -70,7 +70,7 @@ def open_model(
     model: Path, *, size: tuple[int, int] | None = None, layout: Layout | None = None
 ) -> OnnxNetwork:
     """Load a model."""
-    return OnnxNetwork(_session(model), str(model), size=size, layout=layout)
+    return OnnxNetwork(open_session(model), str(model), size=size, layout=layout)
 
 
 class OnnxNetwork:
@@ -93,7 +93,8 @@ class OnnxNetwork:
         return [Output(*pair) for pair in zip(names, arrays, strict=True)]
 
 
-def _session(model: Path) -> Any:
+def open_session(model: Path) -> Any:
+    """Return a session of ONNX Runtime on the CPU, with one thread, or raise SutError."""
     # it would keep a database of telemetry that every process changes, so that runs side by side break
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime  # noqa: PLC0415 - heavy, and only needed once a model is built

@@ -274,7 +274,7 @@ def _open_results(path: Path) -> JsonArrays:
 
 def _image_id(entry: Any, number: int, path: Path) -> int | str:
     image_id = entry.get("image_id") if isinstance(entry, dict) else None
-    if not isinstance(image_id, int | str):
+    if not isinstance(image_id, int | str) or isinstance(image_id, bool):
         raise SutError(
             "an entry does not say which image it belongs to",
             where=f"{path}, entry {number}",
@@ -320,7 +320,7 @@ def _detection(
     if lacking:
         raise KeyError(f"it has no {lacking[0]}")
     category, box, score = entry["category_id"], entry["bbox"], entry["score"]
-    if not isinstance(category, int) or category not in label_of:
+    if not isinstance(category, int) or isinstance(category, bool) or category not in label_of:
         raise _CategoryError(category)
     if not isinstance(box, list) or len(box) != 4 or not all(_is_number(v) for v in box):
         raise ValueError(f"bbox is {box!r}")
