@@ -128,9 +128,10 @@ def correctness(judgments: Judgments, options: EstimateOptions = QUICK) -> Estim
     return estimate(judgments, options)[0]
 
 
-def test_a_bin_with_ten_answers_is_dropped_and_one_with_eleven_is_not() -> None:
-    found = correctness(steps([(20, 19)] * 6 + [(10, 0), (11, 10)]))
-    assert [round(b.low, 2) for b in found.bins] == [0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07]
+def test_a_bin_with_ten_answers_is_pooled_and_one_with_eleven_is_not() -> None:
+    found = correctness(steps([(20, 19)] * 6 + [(11, 10), (10, 0), (11, 10)]))
+    assert [round(b.low, 2) for b in found.bins] == [0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
+    assert (found.bins[-1].high, found.bins[-1].answers, found.bins[-1].rate) == (0.09, 21, 10 / 21)
 
 
 def test_no_drop_is_said_and_is_no_number() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from adverse.humans.answers import ORIGINAL, Row, judgments_of
+from adverse.humans.answers import BINS, ORIGINAL, Row, judgments_of
 from adverse.humans.estimate import EstimateOptions, estimate_one
+from adverse.humans.pooling import FEW, holes, pools_of
 from adverse.humans.thresholds import INSUFFICIENT
 from adverse.report.human_study import in_words
 
@@ -101,6 +105,61 @@ def test_the_tolerated_range_ends_where_nobody_was_asked(beyond: float, also: st
     got = estimate_one(judgments_of(late), "haze", "correctness", QUICK)
     assert got.status == (INSUFFICIENT if also else "not found")
     assert ("people fail at 0.9 already, the least change that was shown" in got.why) == bool(also)
+
+
+@pytest.mark.parametrize(
+    ("sparse", "right_from", "at_most"),
+    [
+        ([10] * 80, 10, 0.1),  # ten answers in each of 80 bins, all wrong
+        ([0] * 5 + [1] * 11 + [0] * 64, 10, 0.1),  # eleven in all, spread over 0.11
+        ([9] * 80, 30, 0.3),  # nine in each, right up to 0.3
+        ([20, 10] * 40, 10, 0.11),  # ten wrong ones between twenty right ones
+    ],
+)
+def test_answers_in_sparse_bins_count(sparse: list[int], right_from: int, at_most: float) -> None:
+    """Before 0.1 and from 0.9 on people are right, and asked often."""
+    counts = [40] * 10 + sparse + [40] * 10
+    rows = study(30, 0, right=0.97)
+    for place, count in enumerate(counts):
+        wrong = right_from <= place < 90 and count <= 10
+        rows += [
+            (
+                f"p{(place + i) % 30}",
+                f"b{place}, {i}",
+                "haze",
+                place / 100,
+                "vif",
+                "no" if wrong else "car",
+                "car",
+            )
+            for i in range(count)
+        ]
+    got = estimate_one(judgments_of(rows), "haze", "correctness", QUICK)
+    assert got.status == "found"
+    assert got.value is not None
+    assert at_most - 0.03 <= got.value <= at_most
+    assert got.answers == sum(counts)
+    assert got.interval is not None
+    assert got.interval.low is not None
+    assert got.interval.high is not None
+    inner = {edge for b in got.bins for edge in np.arange(round(100 * b.low) + 1, round(100 * b.high))}
+    assert not inner & {round(100 * got.interval.low), round(100 * min(got.interval.high, 1))}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from([0, 0, 0, 1, 4, 10, 11, 40]), min_size=BINS, max_size=BINS))
+def test_every_answer_is_in_a_pool_or_a_hole(answers: list[int]) -> None:
+    counts = np.array(answers, np.float64)
+    pools = pools_of(counts)
+    assert all(
+        counts[pool.first : pool.end].sum() > FEW and pool.first <= pool.at < pool.end for pool in pools
+    )
+    assert all(before.end <= after.first for before, after in pairwise(pools))
+    inside = {place for pool in pools for place in range(pool.first, pool.end)}
+    for place in np.flatnonzero(counts).tolist():
+        between = bool(pools) and pools[0].first <= place < pools[-1].end
+        assert place in inside or not between or any(a <= place / BINS < b for a, b in holes(pools))
+        assert counts[place] <= FEW or place in inside
 
 
 @pytest.mark.parametrize(("originals", "status"), [(10, INSUFFICIENT), (300, "found")])

@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import DataError, StudyError
-from adverse.humans.answers import read_judgments, to_csv
+from adverse.humans.answers import Row, judgments_of, read_judgments, to_csv
+from adverse.humans.estimate import EstimateOptions
+from adverse.humans.estimates_file import as_json
 from adverse.humans.hu2022 import (
     BinCounts,
     SmoothSpline,
@@ -137,7 +139,7 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]))
         (read,) = read_authors_table(path)
-        assert (read.transformation, read.kind) == ("frost", kind)
+        assert (read.transformation, read.kind) == ("t.frost", kind)
         assert read.rates[[0, -1]].tolist() == [1.0, 0.4]
     page, out = tmp_path / "page.html", tmp_path / "people.json"
     command = ["humans", "estimate", str(tmp_path / "imagenet_c_p_frost.csv"), "--compat", "hu-2022"]
@@ -146,22 +148,61 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
     limit = threshold(str(out), "t.frost", "correctness")
     assert limit.value == pytest.approx(0.6, abs=0.04)
     assert "by the rules of hu-2022" in limit.origin
-    assert f"t_c of frost = {limit.value:g} by vif and the rules of hu-2022" in page.read_text()
+    assert f"t_c of t.frost = {limit.value:g} by vif and the rules of hu-2022" in page.read_text()
     assert set(json.loads(out.read_text())["options"]) == {"alpha", "weight", "base_rate"}
-    for ignored in (["--consecutive", "2"], ["--baseline-quantile", "0.1", "--no-reuse"]):
-        refused = CliRunner().invoke(app, [*command, *ignored]).exception
+    for ignored in (["--consecutive", "2"], ["--baseline-quantile", "0.1", "--seed", "3"]):
+        refused = CliRunner().invoke(app, [*command, *ignored, "--no-reuse"]).exception
         assert isinstance(refused, StudyError)
         assert refused.got == ", ".join(word for word in ignored if word.startswith("--"))
     rows = [(0.02 * k, 1.0, 50, 50) for k in range(1, 41)]
     (tmp_path / "imagenet_c_p_frost.csv").write_text(
         "\n".join(["IQA,Accuracy,Count,Num_Accs", *(",".join(map(str, row)) for row in rows)])
     )
-    CliRunner().invoke(app, [*command, "--base-rate", "0.99", "--out", str(out)])
+    CliRunner().invoke(app, [*command, "--base-rate", "0.99", "--no-reuse", "--out", str(out)])
     fallback = threshold(str(out), "t.frost", "correctness")
     assert fallback.words == "t_c: tolerated up to 0.78, the second-to-last populated bin"
     assert fallback.doubt == "t_c 0.78 is a fallback: no drop was found, people tolerate that or more"
     with pytest.raises(DataError, match=re.escape("--compat hu-2022")):
         read_judgments(tmp_path / "imagenet_c_p_frost.csv")
+
+
+@pytest.mark.parametrize(
+    ("row", "instead", "said"),
+    [
+        (5, "0.05,0.9,20,30", r"more successes than answers.*row 5.*Num_Accs 30 of Count 20"),
+        (3, "0.03,0.9,0,0", r"no answers.*row 3.*Count 0"),
+        (4, "0.02,0.9,20,18", r"not in order.*row 4.*IQA 0.02 after 0.03"),
+        (4, "0.03,0.9,20,18", r"not in order.*row 4.*IQA 0.03 after 0.03"),
+        (9, "9,0.9,20,18", r"outside 0 to 1.*row 9.*IQA 9.*percent"),
+        (0, "", r"no rows"),
+    ],
+)
+def test_a_table_of_the_authors_that_cannot_be_true_is_refused(
+    row: int, instead: str, said: str, tmp_path: Path
+) -> None:
+    lines = ["IQA,Accuracy,Count,Num_Accs", *(f"{k / 100:g},0.9,20,18" for k in range(1, 10))]
+    path = tmp_path / "imagenet_c_p_frost.csv"
+    path.write_text("\n".join([*lines[:row], instead, *lines[row + 1 :]] if row else lines[:1]))
+    with pytest.raises(DataError, match=said):
+        read_authors_table(path)
+
+
+def test_what_the_rules_find_can_be_read_again(tmp_path: Path) -> None:
+    """Answers on changes of exactly 0 lie in a bin that ends there: it begins there, too."""
+    rows: list[Row] = [
+        (f"p{i % 20}", f"i{k}, {i}", "haze", k / 100, "vif", "no" if i < k - 40 else "car", "car")
+        for k in range(70)
+        for i in range(20)
+    ]
+    rows += [(f"p{i % 20}", f"o{i}", "original", 0.0, "vif", "car" if i else "no", "car") for i in range(40)]
+    right = estimate_as_hu2022(counts_of(judgments_of(rows))[0])
+    assert (right.bins[0].low, right.bins[0].high) == (0.0, 0.0)
+    assert {each.proven for each in right.bins} == {None}
+    assert right.value is not None
+    assert [right.value, right.bins[47].high] == [round(right.value, 2), 0.47]
+    path = tmp_path / "people.json"
+    path.write_text(as_json(None, [right], [], EstimateOptions()))
+    assert threshold(str(path), "haze", "correctness").value == right.value
 
 
 def test_answers_one_by_one_are_counted_as_the_authors_do(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from adverse.curves.interval import Interval
+from adverse.curves.interval import Interval, refused
 from adverse.humans.thresholds import Threshold
 from adverse.requirements.batches import batches_of_images, batches_of_logs, whole
 from adverse.requirements.decision import (
@@ -23,6 +23,7 @@ from adverse.requirements.decision import (
     images_needed,
     unseen,
     within_interval,
+    without_interval,
 )
 from adverse.requirements.measures import Evidence, Ratio, Side
 from adverse.requirements.verdicts import Outcome
@@ -297,6 +298,20 @@ def test_a_sut_fails_only_where_people_surely_do_not(
     assert decided.outcome == outcome
     assert reason in decided.reason
     assert within_interval(found, below, replace(limit, interval=None)) == found
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_no_fail_rests_on_a_threshold_whose_interval_was_refused(outcome: Outcome) -> None:
+    few = refused(0.7, "5 participants, where 10 are needed", confidence=0.9, method="profile", logs=5)
+    limit = Threshold("t.frost", "correctness", 0.7, 0.7, "vif", "", few)
+    found = Decision(find(simulated(0, images=50, lost=0), PLAN), outcome, "why")
+    decided = without_interval(found, limit)
+    if outcome is not Outcome.FAIL:
+        assert decided == found
+        return
+    assert decided.outcome is Outcome.INCONCLUSIVE
+    assert decided.reason.startswith("FAIL up to 0.7, but people may fail before: no interval of t_c (5 part")
+    assert without_interval(found, replace(limit, interval=None)) == found  # a number from elsewhere
 
 
 def test_a_threshold_that_may_be_0_can_be_missed() -> None:

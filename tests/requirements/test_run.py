@@ -23,7 +23,7 @@ from adverse.errors import StudyError
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.decision import Decision, DistanceFinding
-from adverse.requirements.evidence import VersionStats, within_reach
+from adverse.requirements.evidence import VersionStats, stats_of, within_reach
 from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
@@ -261,9 +261,14 @@ def test_answers_can_be_compared_without_any_truth(tmp_path: Path, task: str) ->
         assert "accuracy needs a category" in str(analyzed.exception)
 
 
-def people_file(folder: Path, low: float) -> Path:
-    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`."""
-    interval = Interval(0.9, low, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+def people_file(folder: Path, low: float | None) -> Path:
+    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`.
+
+    Without it they are too few for an interval.
+    """
+    interval = Interval(0.9, low or 0.0, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+    if low is None:
+        interval |= {"low": None, "high": None, "status": "refused", "why": "5 participants"}
     entry = {
         "transformation": "t.contrast",
         "kind": "correctness",
@@ -303,13 +308,15 @@ def test_what_falls_only_where_people_may_fail_does_not_fail(tmp_path: Path) -> 
     assert [verdict.outcome for verdict in recheck(found.store)] == [Outcome.PASS, Outcome.INCONCLUSIVE]
     people_file(tmp_path, 0.0)  # nothing is surely tolerated
     again, _ = checked(path, tmp_path / "out")
-    least = (
-        "PASS up to 0.3, the least change with enough versions (the 90% interval of t_c goes down to 0); FAIL"
-    )
-    assert again.results[1].decision.reason.startswith(least)
+    least = "the least change with enough versions (the 90% interval of t_c goes down to 0); FAIL up to 0.9"
+    assert least in again.results[1].decision.reason
     people_file(tmp_path, 0.85)
     again, _ = checked(path, tmp_path / "out")
     assert again.results[1].decision.outcome is Outcome.FAIL
+    people_file(tmp_path, None)
+    again, _ = checked(path, tmp_path / "out")
+    assert again.results[1].decision.outcome is Outcome.INCONCLUSIVE
+    assert "no interval of t_c (5 participants)" in again.results[1].decision.reason
 
 
 def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
@@ -342,6 +349,18 @@ def test_a_pass_is_only_of_what_was_reached(missed: list[float], outcome: Outcom
     assert found.reason.startswith(words)
     failed = within_reach(Decision(finding, Outcome.FAIL), made, 0.94)
     assert failed.outcome is Outcome.FAIL
+
+
+def test_a_place_whose_version_raised_was_not_reached() -> None:
+    made = {"status": "ok", "reason": None, "details": [("aimed_at", 0.4), ("visual_change", 0.4)]}
+    raised = "the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it."
+    lost = {"status": "quarantined", "reason": raised, "details": [("aimed_at", 0.395)]}
+    reach = stats_of([made] * 84 + [lost] * 56)
+    assert (reach.versions, reach.aimed, len(reach.missed)) == (84, 140, 56)
+    finding = DistanceFinding(70, Interval(0.0, -0.05, 0.05, 0.95, "", 70, "ok"))
+    found = within_reach(Decision(finding, Outcome.PASS), reach, 0.9)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.reason.startswith("PASS up to 0.40, but 40 % of the range was not reached")
 
 
 def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:

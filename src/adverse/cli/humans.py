@@ -275,7 +275,7 @@ def estimate(
         typer.echo(f"written: {page}", err=True)
 
 
-NOT_IN_COMPAT = ("consecutive", "baseline_quantile", "confidence", "resamples", "seed", "no_reuse")
+NOT_IN_COMPAT = ("consecutive", "baseline_quantile", "confidence", "resamples", "seed")
 
 
 def refuse_ignored(context: typer.Context, compat: str) -> None:

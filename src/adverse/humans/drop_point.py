@@ -14,6 +14,7 @@ import functools
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array
@@ -31,19 +32,24 @@ FLAT = 1e-9
 
 
 def drop_interval(
-    counted: AnswerCounts, draws: Array, fitted: Array, threshold_bin: int, confidence: float
+    counted: AnswerCounts,
+    draws: Array,
+    fitted: Array,
+    number: NDArray[np.int64],
+    threshold_bin: int,
+    confidence: float,
 ) -> tuple[float, float]:
     """Return the interval of the drop point; an infinite upper end is beyond the data.
 
     `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
-    bin, NaN where a bin is not populated.
+    bin, NaN where a bin is not populated; `number` counts the populated bins along, pooled ones as one.
     """
     draws = np.vstack([np.ones(len(counted.answers)), draws])
     populated = np.isfinite(fitted)
     rate = np.clip(np.where(populated, fitted, 0.5), SURE, 1 - SURE)
     noise = rate * (1 - rate)
     base = min(max(counted.base_rate, SURE), 1 - SURE)
-    used = _onset(counted.answers.sum(axis=0), rate, noise, populated, base, threshold_bin)
+    used = _onset(counted.answers.sum(axis=0), rate, noise, populated, number, base, threshold_bin)
     weight = used / noise
     base_weight = float(counted.base_apart) / (base * (1 - base))
     loss = _losses(
@@ -61,15 +67,22 @@ def drop_interval(
     return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
 
 
-def _onset(answers: Array, rate: Array, noise: Array, populated: Array, base: float, start: int) -> Array:
+def _onset(
+    answers: Array,
+    rate: Array,
+    noise: Array,
+    populated: NDArray[np.bool_],
+    number: NDArray[np.int64],
+    base: float,
+    start: int,
+) -> Array:
     """Return which bins to fit (1 or 0): up to where, from the threshold on, the drop is beyond doubt."""
     fall = np.where(populated, np.clip(base - rate, 0, None), 0)
     evidence = np.cumsum(np.where(populated, answers * fall**2 / noise, 0))
     done = populated & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
     if not done.any():
         return populated.astype(np.float64)
-    place = np.cumsum(populated)
-    near: Array = (populated & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
+    near: Array = (populated & (number <= number[int(np.argmax(done))] + AFTER)).astype(np.float64)
     return near
 
 

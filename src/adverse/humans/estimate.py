@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from adverse.curves.interval import Interval, clopper_pearson, refused
 from adverse.errors import StudyError
-from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
+from adverse.humans.answers import BINS, CENTRES, AnswerCounts, Array, Judgments, count_answers
 from adverse.humans.drop_point import HALF, drop_interval
 from adverse.humans.drop_test import BaseRate, p_of_fewer
-from adverse.humans.evidence import FEW, WIDEST_HOLE, able, base_of, holes, lacking, provable_rate
+from adverse.humans.evidence import able, base_of, lacking, provable_rate
 from adverse.humans.participants import OverPeople, effective_people, over_people
+from adverse.humans.pooling import FEW, WIDEST_HOLE, Pooled, pooled
 from adverse.humans.smoothing import LEAST_POINTS, smooth
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
@@ -84,8 +85,8 @@ class Bin:
     fitted: float
     band: tuple[float, float] | None
     p: float
-    proven: bool = True
-    """Whether p would be as small whoever of the participants were left out (`participants`)."""
+    proven: bool | None = None
+    """Whether p would be as small whoever of the participants were left out; None where that is not asked."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,8 @@ def estimate_one(
     if options.base_rate is not None and kind == "correctness":
         none = np.zeros(len(counted.answers))
         counted = replace(counted, base_answers=none, base_successes=none, base_given=options.base_rate)
+    as_counted, pools = counted, pooled(counted)
+    counted = pools.counted
     answers, successes = counted.answers.sum(axis=0), counted.successes.sum(axis=0)
     worth = float(effective_people(counted.answers.sum(axis=1)))
     lacks = Estimate(
@@ -215,10 +218,10 @@ def estimate_one(
     place = int(
         _first_in_a_row(((p < options.alpha) & (people.p < options.alpha))[None], options.consecutive)[0]
     )
-    span = _tolerated(counted, populated, place, options.alpha)
+    span = _tolerated(pools, populated, place, options.alpha)
     if span.to is None:
         return replace(lacks, why=span.why)
-    notes = [span.why, _by_few(p, people, populated, span.to, options.alpha)]
+    notes = [span.why, _by_few(p, people, pools, populated, span.to, options.alpha)]
     value = span.to if span.found else None
     interval = spread = share = bands = None
     logs = round(worth)
@@ -227,12 +230,20 @@ def estimate_one(
         again = _again(counted, draws, spline, options)
         if again is not None:
             share = float((again.first >= 0).mean())
-            spread = None if value is None else _spread(value, again.first, options.confidence, logs)
+            spread = (
+                None if value is None else _spread(value, again.first, pools.low, options.confidence, logs)
+            )
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None and with_interval:
-            low, high = drop_interval(
-                counted, draws, spline.fitted[0], int(populated[place]), options.confidence
+            drop = drop_interval(
+                as_counted,
+                draws,
+                pools.in_all(spline.fitted[0]),
+                pools.numbered(populated),
+                int(pools.first[populated[place]]),
+                options.confidence,
             )
+            low, high = pools.whole(*drop)
             ends = min(low, value), max(high, value)
             interval = Interval(value, *ends, options.confidence, PROFILE, logs, "ok")
             if value < low:
@@ -248,8 +259,8 @@ def estimate_one(
         interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=logs)
     bins = tuple(
         Bin(
-            float(EDGES[b]),
-            float(EDGES[b + 1]),
+            float(pools.low[b]),
+            float(pools.high[b]),
             int(answers[b]),
             float(successes[b] / answers[b]),
             float(spline.fitted[0, b]),
@@ -284,17 +295,17 @@ class _Span(NamedTuple):
     why: str = ""
 
 
-def _tolerated(counted: AnswerCounts, populated: NDArray[np.intp], place: int, alpha: float) -> _Span:
+def _tolerated(pools: Pooled, populated: NDArray[np.intp], place: int, alpha: float) -> _Span:
     """Return the tolerated range, given at which of the populated bins a drop is proven (-1: at none).
 
     It never goes on beyond a hole: of what nobody was asked, nobody knows.
     """
-    first = float(EDGES[populated[0]])
+    first = float(pools.low[populated[0]])
     if place == 0 and first > WIDEST_HOLE:
         return _Span(None, False, f"people fail at {first:g} already, the least change that was shown")
-    drop = float(EDGES[populated[place]]) if place >= 0 else None
-    end = float(EDGES[populated[-1] + 1]) if drop is None else drop
-    hole = next((hole for hole in holes(counted.answers.sum(axis=0)) if hole[0] < end), None)
+    drop = float(pools.low[populated[place]]) if place >= 0 else None
+    end = float(pools.high[populated[-1]]) if drop is None else drop
+    hole = next((hole for hole in pools.holes if hole[0] < end), None)
     if hole is None and drop is not None:
         return _Span(drop, True)
     why = ""
@@ -302,18 +313,20 @@ def _tolerated(counted: AnswerCounts, populated: NDArray[np.intp], place: int, a
         end, why = hole[0], f"between {hole[0]:g} and {hole[1]:g} nobody was asked, or hardly anybody"
         if drop is not None:
             why += f"; people fail from {drop:g} on, and where that begins cannot be told"
-    asked = np.flatnonzero(able(counted, alpha) & (EDGES[:-1] < end))
+    asked = np.flatnonzero(able(pools.counted, alpha) & (pools.low < end))
     if not len(asked):
         return _Span(None, False, why)
-    return _Span(float(EDGES[asked[-1] + 1]), False, why)
+    return _Span(float(pools.high[asked[-1]]), False, why)
 
 
-def _by_few(p: Array, people: OverPeople, populated: NDArray[np.intp], end: float, alpha: float) -> str:
+def _by_few(
+    p: Array, people: OverPeople, pools: Pooled, populated: NDArray[np.intp], end: float, alpha: float
+) -> str:
     """Say where up to the end of the tolerated range only few people do worse; empty where nowhere."""
-    few = np.flatnonzero((p < alpha) & (people.p >= alpha) & (EDGES[populated] < end))
+    few = np.flatnonzero((p < alpha) & (people.p >= alpha) & (pools.low[populated] < end))
     if not len(few):
         return ""
-    where = f"{EDGES[populated[few[0]]]:g} and {EDGES[populated[few[-1]] + 1]:g}"
+    where = f"{pools.low[populated[few[0]]]:g} and {pools.high[populated[few[-1]]]:g}"
     number = "one or two" if people.by_two[few].any() else "too few"
     return f"between {where} the answers fall, but that rests on {number} participants: no proof about people"
 
@@ -386,11 +399,11 @@ def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOp
     )
 
 
-def _spread(value: float, first: NDArray[np.int64], confidence: float, people: int) -> Interval:
+def _spread(value: float, first: NDArray[np.int64], edges: Array, confidence: float, people: int) -> Interval:
     """Return between which thresholds the middle resamples lie; none found counts as beyond all."""
     places = np.where(first < 0, BINS, first)
     low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
-    low, high = (math.inf if end == BINS else float(EDGES[end]) for end in (low, high))
+    low, high = (math.inf if end == BINS else float(edges[end]) for end in (low, high))
     return Interval(value, low, high, confidence, PERCENTILE, people, "ok")
 
 

@@ -6,21 +6,17 @@ asked when a fall to guessing would be proven in it, and the range that people t
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.humans.answers import BINS, EDGES, AnswerCounts, Array
+from adverse.humans.answers import AnswerCounts
 from adverse.humans.drop_test import BaseRate, p_of_fewer
 from adverse.humans.participants import FEWEST_IN_A_BIN, effective_people
+from adverse.humans.pooling import FEW
 from adverse.humans.smoothing import LEAST_POINTS
 
-FEW = 10
-"""A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
-WIDEST_HOLE = 0.05
-"""Visual change over which a curve may be drawn without answers."""
 MOST = 0.5
 """Share of the populated bins that must be able to show something."""
 
@@ -54,20 +50,6 @@ def provable_rate(counted: AnswerCounts, alpha: float) -> float | None:
     p = p_of_fewer(hits[None], np.full((1, len(hits)), typical), base_of(counted))[0]
     proven = hits[p < alpha]
     return float(proven[-1] / typical) if len(proven) else None
-
-
-def holes(answers: Array) -> list[tuple[float, float]]:
-    """Return where (BINS,) answers leave out more than WIDEST_HOLE between two populated bins.
-
-    >>> holes(np.repeat([20.0, 0.0, 20.0], [10, 80, 10]))
-    [(0.1, 0.9)]
-    """
-    populated = np.flatnonzero(answers > FEW)
-    return [
-        (float(EDGES[before + 1]), float(EDGES[after]))
-        for before, after in itertools.pairwise(populated)
-        if after - before - 1 > WIDEST_HOLE * BINS and answers[before + 1 : after].sum() <= FEW
-    ]
 
 
 def lacking(counted: AnswerCounts, alpha: float) -> str:

@@ -33,9 +33,9 @@ from scipy.stats import binomtest
 from adverse.errors import DataError
 from adverse.humans.answers import ORIGINAL, Judgments, decoded, read_judgments
 from adverse.humans.estimate import Bin, Estimate, refuse_another_base
-from adverse.humans.evidence import FEW
+from adverse.humans.pooling import FEW
 from adverse.humans.smoothing import LEAST_POINTS
-from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind
+from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind, mutation_of
 from adverse.visual import Backend
 
 Array = NDArray[np.float64]
@@ -111,7 +111,16 @@ def estimate_as_hu2022(
     better = second is not None and bool(spline.fitted[second] > base[0])
     edge = float(counts.edges[-2] if second is None else counts.edges[second])
     bins = tuple(
-        Bin(round(float(e) - WIDTH, 2), float(e), int(n), float(rate), float(fitted), None, float(value))
+        Bin(
+            max(round(float(e) - WIDTH, 2), 0.0),
+            float(e),
+            int(n),
+            float(rate),
+            float(fitted),
+            None,
+            float(value),
+            None,
+        )
         for e, n, rate, fitted, value in zip(
             counts.edges, counts.answers, counts.rates, spline.fitted, p, strict=True
         )
@@ -259,7 +268,7 @@ def _binned(dv: Array, success: NDArray[np.bool_]) -> tuple[Array, NDArray[np.in
     answers = np.bincount(place, minlength=101).astype(np.int64)
     successes = np.bincount(place, success, minlength=101).astype(np.int64)
     kept = np.flatnonzero(answers > FEW)
-    edges: Array = kept.astype(np.float64) * WIDTH
+    edges: Array = np.round(kept * WIDTH, 2)
     return edges, answers[kept], successes[kept]
 
 
@@ -285,14 +294,54 @@ def is_authors_table(path: Path) -> bool:
 
 def read_authors_table(path: Path) -> list[BinCounts]:
     """Read a table of the authors as it is: of bins (`imagenet_c_p_frost.csv`), or of single answers."""
-    rows = list(csv.DictReader(io.StringIO(decoded(path))))
-    columns = tuple((rows[0] if rows else {}).keys())
+    table = csv.DictReader(io.StringIO(decoded(path)), skipinitialspace=True)
+    columns = tuple(name.strip() for name in table.fieldnames or ())
+    rows = [dict(zip(columns, row.values(), strict=False)) for row in table]
+    if not rows:
+        raise _wrong_table(
+            path, "the table has no rows", "a header alone", "a row for each bin, or each answer"
+        )
     if columns == RAW:
         return counts_of(_judgments(rows, path))
     kind = BINNED[columns]
     values = np.array([[_number(row, name, path) for name in columns] for row in rows], np.float64)
+    _check_bins(values, columns, path)
     name = path.stem.partition("_c_p_" if kind == "correctness" else "_p_p_")[2] or path.stem
-    return [BinCounts(name, kind, values[:, 0], values[:, 2].astype(np.int64), values[:, 3].astype(np.int64))]
+    edges, answers, successes = (
+        np.round(values[:, 0], 6),
+        values[:, 2].astype(np.int64),
+        values[:, 3].astype(np.int64),
+    )
+    return [BinCounts(mutation_of(name), kind, edges, answers, successes)]
+
+
+def _check_bins(values: Array, columns: tuple[str, ...], path: Path) -> None:
+    """Refuse a table of bins that cannot be true; rows are counted from 1, without the header."""
+    before = -math.inf
+    for number, (edge, _, answers, successes) in enumerate(values.tolist(), start=1):
+        where = f"row {number}"
+        iqa, count, hits = (
+            f"{columns[at]} {value:g}" for at, value in ((0, edge), (2, answers), (3, successes))
+        )
+        if not 0 <= edge <= 1:
+            wanted = "the upper edge of a bin of visual change, 0 to 1, not in percent"
+            raise _wrong_table(path, "a bin lies outside 0 to 1", iqa, wanted, where)
+        if edge <= before:
+            wanted = "bins in ascending order, each once"
+            raise _wrong_table(path, "the bins are not in order", f"{iqa} after {before:g}", wanted, where)
+        if answers < 1 or answers % 1:
+            raise _wrong_table(path, "a bin has no answers", count, "a whole number, 1 or more", where)
+        if not 0 <= successes <= answers or successes % 1:
+            wanted = f"a whole number from 0 to {columns[2]}"
+            raise _wrong_table(
+                path, "a bin has more successes than answers", f"{hits} of {count}", wanted, where
+            )
+        before = edge
+
+
+def _wrong_table(path: Path, what: str, got: str, wanted: str, where: str = "") -> DataError:
+    place = f"{path}, {where}" if where else str(path)
+    return DataError(what, where=place, got=got, wanted=wanted, fix="Take the file as it was published.")
 
 
 def _judgments(rows: list[dict[str, str]], path: Path) -> Judgments:
@@ -302,7 +351,8 @@ def _judgments(rows: list[dict[str, str]], path: Path) -> Judgments:
         row for row, change in zip(rows, changes, strict=True) if change > -WIDTH
     ]  # as their bins have it
     dv = np.clip([change for change in changes if change > -WIDTH], 0, 1)
-    transformation = np.array([row["transformation"] for row in rows], np.str_)
+    mutations = {name: mutation_of(name) for name in {row["transformation"] for row in rows}}
+    transformation = np.array([mutations[row["transformation"]] for row in rows], np.str_)
     return Judgments(
         np.full(len(rows), "", np.str_),
         np.array([_original(row["image_link"]) for row in rows], np.str_),

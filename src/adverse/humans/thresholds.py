@@ -39,6 +39,8 @@ PUBLISHED_FALLBACK = (
 )
 FALLBACKS = (("t.rgb_shift", "correctness"), ("t.jpeg", "correctness"))
 """Published thresholds that are none, by the script on the authors' answers (docs/human-study.md)."""
+AUTHORS_NAMES = {"jpeg_compression": "jpeg"}
+"""What the authors call a transformation in their files, where the paper has another name."""
 DEFAULT_BACKEND: Backend = "vif"
 """By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
@@ -150,7 +152,9 @@ def threshold(
     `backend` is the one visual change will be measured with; a threshold found with another one is refused.
     A number has no backend of its own and takes this one, `vif` unless told.
 
-    >>> threshold("published", "defocus blur", "prediction").value
+    Only the very mutation that people were shown has one: `brightness` is another than `t.brightness`.
+
+    >>> threshold("published", "t.defocus_blur", "prediction").value
     0.94
     >>> threshold(0.3, "haze", "correctness").backend
     'vif'
@@ -205,18 +209,22 @@ def published() -> list[Threshold]:
     ]
 
 
-def same_transformation(first: str, second: str) -> bool:
-    """Tell whether two names mean one transformation: `t.jpeg` and `jpeg`, `defocus blur` and `defocus_blur`.
+def mutation_of(authors_name: str) -> str:
+    """Return our mutation for the authors' name of a transformation; any other name stays as it is.
 
-    >>> same_transformation("t.defocus_blur", "Defocus blur")
-    True
+    >>> mutation_of("defocus blur"), mutation_of("jpeg_compression"), mutation_of("haze")
+    ('t.defocus_blur', 't.jpeg', 'haze')
     """
-    return _plain(first) == _plain(second)
+    name = _plain(authors_name)
+    for row in _rows():
+        if AUTHORS_NAMES.get(name, name) in (_plain(row["name"]), row["mutation"].removeprefix("t.")):
+            return row["mutation"]
+    return authors_name
 
 
 def _published(transformation: str, kind: Kind, where: str) -> Threshold:
     for row in _rows():
-        if _plain(transformation) in (_plain(row["name"]), _plain(row["mutation"])):
+        if transformation == row["mutation"]:
             (published_one,) = [
                 t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)
             ]
@@ -238,7 +246,7 @@ def _rows() -> list[dict[str, str]]:
 def _from_file(path: Path, transformation: str, kind: Kind, where: str) -> Threshold:
     entries = read_estimates(path, where=where)
     for entry in entries:
-        if entry["kind"] == kind and same_transformation(entry["transformation"], transformation):
+        if entry["kind"] == kind and entry["transformation"] == transformation:
             return _estimated(entry, path)
     shown_names = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
     raise StudyError(
@@ -397,6 +405,4 @@ def _number(name: str | float) -> float | None:
 
 
 def _plain(name: str) -> str:
-    return (
-        name.strip().lower().removeprefix("t.").replace(" ", "_").replace("-", "_").replace("colour", "color")
-    )
+    return name.strip().lower().replace(" ", "_").replace("-", "_").replace("colour", "color")

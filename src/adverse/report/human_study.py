@@ -171,7 +171,7 @@ def threshold_chart(estimate: Estimate, alpha: float) -> Chart:
             ),
             Line(base, [0.0, 1.0], [_shown_rate(estimate.base)] * 2, BASE, DASHES, width=1),
         ]
-        worse = np.array([b.p < alpha and b.proven for b in estimate.bins])
+        worse = np.array([b.p < alpha and b.proven is not False for b in estimate.bins])
         dots = [
             _dots(estimate, name, np.flatnonzero(chosen), colour)
             for name, chosen, colour in (("bin", ~worse, PLAIN), ("significantly worse", worse, DROP))

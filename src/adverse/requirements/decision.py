@@ -371,6 +371,19 @@ def _why_open(finding: DistanceFinding, plan: SamplingPlan, among: int) -> str:
     return f"{between}; about {wanted} would decide it, there are {there}"
 
 
+def without_interval(found: Decision, limit: Threshold) -> Decision:
+    """Return the decision where people were asked, but too few to say how sure their threshold is.
+
+    Then nobody knows from where on people fail, too, and a FAIL is not proven.
+    """
+    interval = limit.interval
+    if found.outcome is not Outcome.FAIL or interval is None or interval.status != "refused":
+        return found
+    unknown = f"people may fail before: no interval of {limit.symbol} ({interval.why})"
+    reason = f"FAIL up to {limit.tolerated_to:g}, but {unknown}"
+    return replace(found, outcome=Outcome.INCONCLUSIVE, reason=reason)
+
+
 def within_interval(
     found: Decision, lower: Decision, limit: Threshold, *, decided_to: float = 0.0
 ) -> Decision:

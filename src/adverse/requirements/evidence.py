@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,6 @@ from adverse.requirements.batches import values_of_logs
 from adverse.requirements.decision import Decision, SamplingPlan
 from adverse.requirements.measures import Array, Evidence, MeasureTally, Ratio, Rows, Side, TaskAnswers
 from adverse.requirements.ranking import RankingScores
-from adverse.requirements.sampling import REASONS
 from adverse.requirements.verdicts import Outcome
 from adverse.requirements.versions import Versions
 from adverse.store.read import Store
@@ -57,7 +58,7 @@ class WorstVersion:
 class VersionStats:
     """How making versions went: how many there are, their visual change, and what was refused and why.
 
-    `aimed` is how many places were drawn in the range, `missed` those of them that no strength came near.
+    `aimed` is how many places were drawn in the range, `missed` those of them that have no version.
     Places are drawn evenly, so the share of them that was missed is that of the range that was not checked.
     """
 
@@ -121,7 +122,7 @@ def within_reach(found: Decision, made: VersionStats, limit: float) -> Decision:
         passed = found.outcome is Outcome.PASS and most < limit - TOLERANCE
         so_far = f"PASS up to {most:.2f}, the largest change that was reached" if passed else ""
         return replace(found, reason="; ".join(filter(None, (so_far, found.reason, words))))
-    if made.missed.min() > most:
+    if made.missed.min() > most - TOLERANCE:
         sure, fix = f"PASS up to {most:.2f}", "a threshold: that can be reached would decide it"
     else:
         sure, fix = "PASS on what was reached", "parameters: would check only changes that exist"
@@ -137,6 +138,26 @@ def _within_drawn(found: Decision, most: float, limit: float) -> Decision:
         outcome=Outcome.INCONCLUSIVE,
         reason=f"PASS up to {most:.3g}, but the requirement goes up to {limit:g}, and only 1 in 20 versions "
         f"of parameters: lies beyond; wider parameters:, or threshold: {most:.3g}, would decide it",
+    )
+
+
+def stats_of(rows: Sequence[Mapping[str, Any]]) -> VersionStats:
+    """Return how making versions went, given a row of status, reason and details for each.
+
+    A place for which there is no version was not reached, whyever: no strength came near, or the mutation
+    raised an error.
+    """
+    records = [(row["status"] != "quarantined", dict(row["details"] or ())) for row in rows]
+    refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
+    reached = [record["visual_change"] for made, record in records if made and "visual_change" in record]
+    missed = [record["aimed_at"] for made, record in records if not made and "aimed_at" in record]
+    return VersionStats(
+        versions=len(rows) - refused.total(),
+        tries=sum(int(record.get("tries", 0)) for _, record in records),
+        visual_change=np.array(reached, np.float64),
+        refused=refused,
+        aimed=sum("aimed_at" in record for _, record in records),
+        missed=np.array(missed, np.float64),
     )
 
 
@@ -278,24 +299,7 @@ class SutEvidence:
         """Return how making the versions went."""
         table = self.store.mutation_details(self.sut, settings).to_pylist()
         frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
-        rows = [row for row in table if row["frame"] in frames]
-        records = [dict(row["details"] or ()) for row in rows]
-        refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
-        reached = [record["visual_change"] for record in records if "visual_change" in record]
-        missed = [
-            record["aimed_at"]
-            for row, record in zip(rows, records, strict=True)
-            if "aimed_at" in record and _kind_of(str(row["reason"])) in REASONS.values()
-        ]
-        made = sum("aimed_at" in record and "visual_change" in record for record in records)
-        return VersionStats(
-            versions=len(rows) - refused.total(),
-            tries=sum(int(record.get("tries", 0)) for record in records),
-            visual_change=np.array(reached, np.float64),
-            refused=refused,
-            aimed=made + len(missed),
-            missed=np.array(missed, np.float64),
-        )
+        return stats_of([row for row in table if row["frame"] in frames])
 
     def _rows(self, settings: tuple[str, ...]) -> Rows:
         """Return a row for every usable frame and setting that could be had, frame by frame."""

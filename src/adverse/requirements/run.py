@@ -18,7 +18,7 @@ from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
-from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval
+from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval, without_interval
 from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion, within_reach
 from adverse.requirements.file import (
     AT_A_SCORE,
@@ -206,6 +206,7 @@ def _result(
     mean = collected.battery_mean(accuracy, versions.battery)
     distance = decision.finding.distance
     made = collected.version_stats(versions.within)
+    decision = without_interval(decision, versions.threshold)
     if lower is not None:
         decision = within_interval(decision, lower[0], versions.threshold, decided_to=lower[1])
     decision = within_reach(decision, made, versions.threshold.tolerated_to)
