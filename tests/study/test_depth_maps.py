@@ -218,7 +218,7 @@ def test_the_command_says_which_frames_have_no_depth(data: Path) -> None:
     write_image(data / "row" / "right" / "4.png", np.zeros((*SIZE[::-1], 3), np.uint8))
     said = CliRunner().invoke(app, ["depth", str(data), str(data.parent / "out"), "--workers", "1"])
     assert said.exit_code == 3
-    assert "row/4: left and right image do not match" in " ".join(said.output.split())
+    assert "row/4: the right image is black" in " ".join(said.output.split())
 
 
 def _without(root: Path, *names: str) -> None:
