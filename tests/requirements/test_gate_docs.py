@@ -15,7 +15,7 @@ from adverse.cli.app import app
 from adverse.requirements.rules import NEEDS, Rule, read_rules
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text()
-RULES, WORKFLOW = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+RULES, WORKFLOW, SIGNING = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
 SHOWN = [line.partition("#")[0] for line in re.findall(r"^    (adverse .*)$", PAGE, flags=re.MULTILINE)]
 
 
@@ -25,6 +25,12 @@ def steps() -> list[dict[str, Any]]:
     (job,) = flow["jobs"].values()
     assert all(("uses" in step) != ("run" in step) for step in job["steps"])
     return list(job["steps"])
+
+
+def test_the_step_that_signs_is_one_of_a_workflow() -> None:
+    (step,) = yaml.safe_load(SIGNING)
+    assert "adverse seal runs/after --key " in step["run"]
+    assert step["env"].keys() == {"SIGNING_KEY"}
 
 
 def test_the_rules_of_the_page_are_read(tmp_path: Path) -> None:

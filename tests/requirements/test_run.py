@@ -396,8 +396,9 @@ def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path
     assert reach.visual_change.max() <= 0.4
     assert reach.tries > reach.versions  # some were too much
     passed = Decision(found.results[0].decision.finding, Outcome.PASS)
-    assert within_reach(passed, reach, 0.34).outcome is Outcome.PASS
-    assert "or threshold: 0.345, would" in within_reach(passed, reach, 0.4).reason  # 1 in 20 goes further
+    reached = f"{np.quantile(reach.visual_change, 0.95):.3f}"  # 1 in 20 goes further
+    assert within_reach(passed, reach, float(reached)).outcome is Outcome.PASS
+    assert f"or threshold: {reached}, would" in within_reach(passed, reach, 0.9).reason
     short = within_reach(passed, reach, 0.9)  # the requirement goes further than the options do
     assert short.outcome is Outcome.INCONCLUSIVE
     assert short.reason.startswith("PASS up to 0.3")

@@ -83,7 +83,8 @@ def _clean(head: Headline, sut: str, *, intervals: bool) -> str:
     if value is None:
         return "insufficient"
     ends = interval_or_reason(head.clean_intervals.get(sut)) if intervals else ""
-    return f"{value:.3f} ({ends})" if ends else f"{value:.3f}"
+    words, _, _ = ends.partition(":")  # a line below the table says why there is none
+    return f"{value:.3f} ({words})" if words else f"{value:.3f}"
 
 
 def _title(summary: Summary, head: Headline) -> str:
