@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import random
 import re
@@ -229,6 +230,8 @@ def main() -> None:
         home = Path(name)
         goods = good_folders(home / "good")
         _warm(goods, home)
+        gc.collect()
+        gc.freeze()  # what libraries with threads of their own left behind must not be finalised in a fork
         own_mb = psutil.Process().memory_info().rss / 2**20
         if chosen.only is not None:
             chosen.start, chosen.cases = chosen.only, chosen.only + 1

@@ -20,10 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import typer
-
 import adverse
-import adverse.cli.app
 from adverse.cli import main as command
 from adverse.errors import AdverseError
 from adverse.pages.view.session import ExploredRun
@@ -104,7 +101,6 @@ def main() -> None:
     parser.add_argument("--makers", type=float, default=0.05, help="share of flips that makers are run on")
     parser.add_argument("--start", type=int, default=0, help="go on with this flip; --flips is the last")
     chosen = parser.parse_args()
-    vars(adverse.cli.app)["app"] = typer.main.get_command(adverse.cli.app.app)  # built once, not each time
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as place:
