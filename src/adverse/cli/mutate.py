@@ -108,9 +108,13 @@ def mutate(
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
         if target is None:
             raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
+        from adverse.study.export import export_job
+
         given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
         shares, how = _shares(mix, styles, alpha, style_model)
-        _many(_as_study(source, given), target, suffix, workers, shares, how)
+        unmutated = shares is not None and not shares.mutated
+        dataset, job = export_job(_as_study(source, given), may_be_empty=unmutated)
+        write_copies(dataset, job, target, suffix, workers, shares, how)
         return
     if mix is not None:
         raise StudyError(
@@ -174,20 +178,6 @@ def _one(
         write_image(target, apply_setting(image, chosen[0], registry, seed=seed, key=key, depth_m=depth_m))
     if sheet is not None:
         write_image(sheet, contact_sheet(image, chosen, registry, seed=seed, key=key, depth_m=depth_m))
-
-
-def _many(
-    file: StudyFile,
-    target: Path,
-    suffix: str,
-    workers: int | None,
-    mix: Mix | None,
-    stylize: Stylization | None,
-) -> None:
-    from adverse.study.export import export_job
-
-    dataset, job = export_job(file, may_be_empty=mix is not None and not mix.mutated)
-    write_copies(dataset, job, target, suffix, workers, mix, stylize)
 
 
 def write_copies(

@@ -84,13 +84,12 @@ def from_stereo(
     """Return dense depth of the left image of a rectified pair (H,W,3).
 
     `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
-    down to a metre; farther where an overview of the pair shows surfaces nearer than that). `offset_px` is
-    how much further right the principal point of the right camera lies than that of the left, by default
-    as the camera says. Without
-    `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood` describes. `sky` (H,W)
-    is where the sky is known to be, so that it is not looked for.
-    Raises DataError where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has
-    changed may match as badly as one that is none. Where nothing matches its depth is NaN.
+    down to a metre, or nearer where an overview of the pair shows nearer surfaces). `offset_px` is how much
+    further right the principal point of the right camera lies than that of the left; by default, what the
+    camera says. Without `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood`
+    describes. `sky` (H,W) is where the sky is known to be, so that it is not looked for. Raises DataError
+    where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has changed may match
+    as badly as one that is none. Where nothing matches its depth is NaN.
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
@@ -125,7 +124,8 @@ def from_stereo(
     measured = sure & ~sky
     if doubted:
         check_not_all_sky(sky, where)
-        _check_pair(left, right, disparity, measured, sky, count, offset_px, where)
+        share = _check_views(left, right, disparity, measured, sky, count, offset_px, where)
+        _check_rows(row_offsets_px(gray(left), gray(right), disparity, measured), share, LEAST_SHARE, where)
         _check_range(seen.without(sky), count, offset_px, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
@@ -286,22 +286,6 @@ def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None
     known: Mask = cv2.resize(sure.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
     _check_rows(row_offsets_px(gray(left), gray(right), wide, known), share, 0.0, where)
     _check_range(seen.without(sky_mask(left)), None, offset_px, where)
-
-
-def _check_pair(
-    left: Image,
-    right: Image,
-    disparity: Floats,
-    measured: Mask,
-    sky: Mask,
-    count: int,
-    offset_px: float,
-    where: str,
-) -> None:
-    """Raise where the pair is one image twice, swapped, not rectified, of two moments or none."""
-    share = _check_views(left, right, disparity, measured, sky, count, offset_px, where)
-    offsets = row_offsets_px(gray(left), gray(right), disparity, measured)
-    _check_rows(offsets, share, LEAST_SHARE, where)
 
 
 def _check_views(
