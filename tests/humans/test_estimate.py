@@ -253,7 +253,7 @@ def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("onset", ["even", "gentle", "sudden"])
 def test_the_interval_covers_the_true_drop(onset: str) -> None:
-    """Thirty studies here; bench/human_thresholds.py has the two hundred of each kind."""
+    """Thirty studies here; bench/human_thresholds.py has the thousand of each kind."""
     found = plan_sample_size(People(onset=onset, drop=0.35), 30, "correctness", QUICK)  # type: ignore[arg-type]
     assert found.found == 1
     assert found.covered is not None

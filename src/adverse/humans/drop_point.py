@@ -5,7 +5,9 @@ evenly or gently (POWERS). Only the onset is fitted, up to where half of the fal
 overwhelming, since nothing is known about how the fall goes on. For every d the best such curve is fitted;
 the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants decide:
 drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for an
-interval of 90%).
+interval of 90%). The draws are made around the best curve. Where that is steep although the true one is
+gentle, they show too small a loss, so the bound is never below that of the joint region of the two things
+that are searched for, place and shape, of so many people (Hotelling's T squared): the interval is its shadow.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
+from scipy.special import fdtri
 
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array
+from adverse.humans.participants import effective_people
 
 POWERS = (0.0, 0.5, 1.0, 2.0)
 """How the drop sets in: at once, steeply, evenly, gently."""
@@ -29,6 +32,8 @@ SURE = 0.02
 AFTER = 3
 """Populated bins that are fitted beyond that, lest a sudden drop be cut off where it happens."""
 FLAT = 1e-9
+SEARCHED = 2
+"""What is searched for: the place of the drop and its shape."""
 
 
 def drop_interval(
@@ -60,11 +65,24 @@ def drop_interval(
     )
     best = int(loss[0].argmin())
     lost = loss[1:, best] - loss[1:].min(axis=1)
-    bound = max(float(np.quantile(lost, confidence)), float(chdtri(1, 1 - confidence)))
+    people = float(effective_people(counted.answers.sum(axis=1)))
+    bound = max(float(np.quantile(lost, confidence)), joint_bound(people, confidence))
     inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
     low, high = int(inside[0]), int(inside[-1])
     beyond = high >= np.flatnonzero(used)[-1]
     return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
+
+
+def joint_bound(people: float, confidence: float) -> float:
+    """Return how much fit the true place and shape may lose together, in answers of so many people.
+
+    Hotelling's T squared for two parameters; with very many people chi-squared of two degrees of freedom.
+
+    >>> round(joint_bound(1e9, 0.9), 3), round(joint_bound(30, 0.9), 3)
+    (4.605, 5.184)
+    """
+    rest = people - SEARCHED
+    return SEARCHED * (people - 1) / rest * float(fdtri(SEARCHED, rest, confidence))
 
 
 def _onset(
@@ -92,23 +110,20 @@ def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: A
     Least squares of rate = top - depth * onset(d, power), depth not negative, in closed form; the best
     power counts.
     """
-    shapes = _onsets()
-    flat, squares = shapes.reshape(-1, BINS), _squared_onsets()
+    end = int(np.flatnonzero(weight[0])[-1]) + 1  # nothing is fitted from there on, so no drop gains by it
+    shapes = _onsets()[:end, :, :end]
+    flat = shapes.reshape(-1, end)
+    weight, weighted = weight[:, :end], weighted[:, :end]
     total = weight.sum(axis=1) + base_weight
     top = (weighted.sum(axis=1) + base_weighted) / total
     first = weight @ flat.T
-    spread = weight @ squares.T - first**2 / total[:, None]
+    spread = weight @ (flat**2).T - first**2 / total[:, None]
     slope = weighted @ flat.T - first * top[:, None]
     falls = (slope < 0) & (spread > FLAT)
     gain = np.where(falls, slope**2 / np.where(falls, spread, 1), 0)
-    best: Array = -gain.reshape(len(weight), *shapes.shape[:2]).max(axis=2)
-    return best
-
-
-@functools.cache
-def _squared_onsets() -> Array:
-    squares: Array = _onsets().reshape(-1, BINS) ** 2
-    return squares
+    losses = np.zeros((len(weight), BINS + 1))
+    losses[:, :end] = -gain.reshape(len(weight), *shapes.shape[:2]).max(axis=2)
+    return losses
 
 
 @functools.cache

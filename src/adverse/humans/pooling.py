@@ -150,4 +150,6 @@ def _add_last(pools: list[Pool], sparse: list[int], answers: Array) -> None:
 
 def _middle(places: list[int], answers: Array) -> int:
     """Return the bin in which the answers of several bins lie on average."""
+    if len(places) == 1:
+        return places[0]
     return round(float(np.average(places, weights=answers[places])))

@@ -156,10 +156,13 @@ class SampleSizePlan:
         )
 
 
-def plan_sample_size(people: People, studies: int, kind: Kind, options: EstimateOptions) -> SampleSizePlan:
-    """Simulate studies with seeds 0, 1, 2 ... and estimate each."""
+def plan_sample_size(
+    people: People, studies: int, kind: Kind, options: EstimateOptions, *, first: int = 0
+) -> SampleSizePlan:
+    """Simulate studies with seeds from the first one on, and estimate each."""
     results = [
-        estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)
+        estimate_one(simulate(people, seed), people.transformation, kind, options)
+        for seed in range(first, first + studies)
     ]
     with_drop = [result for result in results if result.status == FOUND]
     spans = _spans(result.interval for result in with_drop)
