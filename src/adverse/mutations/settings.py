@@ -37,6 +37,10 @@ LOG = "log"
 """What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""
 RIGHT = "right"
 """The purpose of streams of the right camera of a pair, for what it draws by itself."""
+RECORD = "made_by"
+"""An option that records which code made a version. It is part of the id, so that other code makes it anew,
+but not of what is drawn: the numbers of a study stay what they are from one release to the next.
+"""
 Streams = Mapping[str, np.random.Generator]
 """Random streams by the names under which mutations ask for them."""
 BARE_NAME = re.compile(r"[\w.-]+")
@@ -215,8 +219,19 @@ def apply_to_right(
 
 def _streams(setting: Setting, seed: int, key: str, log: str | None, *camera: str) -> Streams:
     """Return the random streams that a setting needs, of the left camera or of another."""
-    names = {"rng": (key, setting.id), "log_rng": (key if log is None else log, setting.id, LOG)}
+    drawn = drawn_by(setting)
+    names = {"rng": (key, drawn), "log_rng": (key if log is None else log, drawn, LOG)}
     return {name: generator(seed, *parts, *camera) for name, parts in names.items() if name in setting.needs}
+
+
+def drawn_by(setting: Setting) -> str:
+    """Return the name that random streams have: the id, without the record of what made it."""
+    records = [step.options[RECORD] for step in setting.steps if RECORD in step.options]
+    name = setting.id
+    for record in records:
+        written = f"{RECORD}={_shortest(record)}"
+        name = name.replace(f"{written}, ", "").replace(f", {written}", "").replace(f"({written})", "")
+    return name
 
 
 def apply_step(
