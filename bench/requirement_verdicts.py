@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
 
 RISK, BATCHES, CHUNK = 0.05, 1000, 64
-IMAGES, MARGINS = (30, 60, 100, 300), (0.05, 0.15, 0.4)
+IMAGES, MARGINS = (30, 60, 100, 150, 300), (0.05, 0.15, 0.4)
+RAREST = 0.02
+"""Kinds of image from this share on must not be missed; as a requirements file has it by default."""
 POPULATION = 1_000_000
 """Images from which it is known where the fullest begin, and which share of the people they hold."""
 TIE = 1e-6
@@ -138,7 +140,7 @@ def verdicts(held: Array, lost: Array, margin: float, batches: list[Array]) -> N
     with np.errstate(invalid="ignore"):
         more = np.abs((lost.sum(axis=1)[:, None] + lost) / (total[:, None] + held) - distance[:, None])
     extreme = 2 * np.minimum(1, 2 * (1 - equal / images)) * more.max(axis=1)
-    passes: NDArray[np.bool_] = equal >= 20
+    passes: NDArray[np.bool_] = (equal >= 20) & ((1 - RAREST) ** images <= RISK)
     for batch in batches:
         spread = (batch @ lost.T / (batch @ held.T)).std(axis=0, ddof=1) * np.sqrt(images / (images - 1))
         half = np.hypot(stdtrit(equal - 1, 1 - RISK) * spread, 1 - RISK ** (1 / worth))
@@ -149,7 +151,7 @@ def verdicts(held: Array, lost: Array, margin: float, batches: list[Array]) -> N
 def package(held: Array, lost: Array, margin: float) -> bool:
     image = np.arange(len(held))
     evidence = Evidence(Side(Ratio(held, held), image), Side(Ratio(held - lost, held), image), image)
-    plan = SamplingPlan(margin=margin, confidence=1 - RISK, batches=BATCHES)
+    plan = SamplingPlan(margin=margin, confidence=1 - RISK, batches=BATCHES, rarest_kind=RAREST)
     return decisions([evidence], [plan])[0].outcome is Outcome.PASS
 
 

@@ -103,6 +103,35 @@ def test_enough_unequal_images_pass_and_fail_and_few_say_why() -> None:
     assert "hold 48 % of what is counted, so they count as" in few.reason
 
 
+@pytest.mark.parametrize("images", [30, 148, 149])
+def test_crowds_that_no_image_shows_are_no_pass(images: int) -> None:
+    """One image in 50 holds 100 people, all of whom are lost; a set of images without one looks flawless."""
+    plan = replace(PLAN, margin=0.15, batches=50, rarest_kind=0.02)
+    rare = {"images": images, "distance": 0.67, "share": 0.02, "people": 100}
+    without = next(seed for seed in range(1000) if (crowds(seed, **rare).required.tally.size == 1).all())
+    (found,) = decisions([crowds(without, **rare)], [plan])
+    alone = 0.98**images  # the chance of such a set
+    assert (found.outcome is Outcome.PASS) is (alone <= 0.05)
+    if found.outcome is not Outcome.PASS:
+        assert f"1 in 50 with a chance of {alone:.0%}, and" in found.reason
+        assert "149 images would do, or set rarest_kind:" in found.reason
+    (even,) = decisions([crowds(without, **rare)], [replace(plan, rarest_kind=0.0)])
+    assert even.outcome is Outcome.PASS  # where each image counts alike
+
+
+def test_kinds_of_image_are_met_by_logs_where_frames_are_alike() -> None:
+    """300 frames of 30 logs that are alike within count as 30: none of a kind of 1 in 50 may be there."""
+    plan = replace(PLAN, margin=0.5, batches=100, rarest_kind=0.02)
+    alike = simulated(0, images=300, lost=0.0, per_log=10, alike=1.0)
+    (found,) = decisions([alike], [plan])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "300 images of 30 logs, alike within them, lack any" in found.reason
+    (open_,) = decisions([alike], [replace(plan, margin=0.01)])
+    assert " of 149 logs would decide it" not in open_.reason  # a margin that small needs more
+    (fails,) = decisions([simulated(0, images=60, lost=0.7)], [replace(plan, margin=0.02)])
+    assert fails.outcome is Outcome.FAIL  # what was seen to fall needs no other kinds
+
+
 def test_alike_frames_do_not_count_as_many() -> None:
     """Taken for independent, frames of a log make the same SUT fail; drawn as logs they do not."""
     world = {"images": 400, "lost": 0.05, "won": 0.05, "per_log": 10, "alike": 0.9}

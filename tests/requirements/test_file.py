@@ -46,6 +46,23 @@ def test_a_file_names_its_study(tmp_path: Path) -> None:
     assert file.names() == ["haze correctness", "t.frost prediction"]
     assert [file.measure(n) for n in (0, 1)] == ["recall", "box_f1"]
     assert file.plan(0).margin == 0.1
+    assert file.plan(0).rarest_kind == 0.02  # images hold unequally many people
+
+
+@pytest.mark.parametrize(
+    ("task", "measure", "rarest"),
+    [
+        ("classification", "top1", 0.0),
+        ("segmentation", "pixel_accuracy", 0.0),
+        ("segmentation", "mean_iou", 0.1),
+        ("detection", "ap", 0.1),
+    ],
+)
+def test_kinds_of_image_matter_where_few_may_hold_most(
+    tmp_path: Path, task: str, measure: str, rarest: float
+) -> None:
+    data = {"require": [{**HAZE, "measure": measure}], "rarest_kind": 0.1}
+    assert read_requirements(write(tmp_path, data, {"task": task})).plan(0).rarest_kind == rarest
 
 
 def test_a_study_holds_its_requirements(tmp_path: Path) -> None:

@@ -186,6 +186,7 @@ def write_study(folder: Path, task: str, require: Sequence[dict[str, Any]], **mo
         "backend": "vifp",
         "batches": 200,
         "margin": 0.15,
+        "rarest_kind": 0.2,  # these images are all of one kind
         "score": 0.5,
         "require": list(require),
         **more,

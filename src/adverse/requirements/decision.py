@@ -48,7 +48,11 @@ NO_EVIDENCE = 0.5
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """How a requirement is checked: n batches of k images (None: as many as there are)."""
+    """How a requirement is checked: n batches of k images (None: as many as there are).
+
+    `rarest_kind` is the share of the rarest kind of image that a PASS must hold for; 0 where images all count
+    the same, as no kind then weighs more than its share, which the interval allows for.
+    """
 
     batches: int = 1000
     images: int | None = None
@@ -56,6 +60,7 @@ class SamplingPlan:
     margin: float = 0.02
     seed: int = 0
     rule: IntervalRule = "paired"
+    rarest_kind: float = 0.0
 
     @property
     def risk(self) -> float:
@@ -72,7 +77,8 @@ class DistanceFinding:
     no larger than the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are
     the p-values of the claims that the requirement is met and that it is missed. `worth` is how many
     independent, equal images the images count as, `worth_logs` how many equal logs the logs do, `extreme` how
-    far unseen logs like the most extreme may move the distance, `per_batch` how many images a batch holds.
+    far unseen logs like the most extreme may move the distance, `per_batch` how many images a batch holds,
+    `independent` how many images there are once those of a log that are alike count as one.
     """
 
     images: int
@@ -87,6 +93,7 @@ class DistanceFinding:
     worth_logs: float = 0.0
     extreme: float = 0.0
     per_batch: int = 0
+    independent: float = 0.0
 
     @property
     def distance(self) -> float | None:
@@ -135,16 +142,24 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFin
             plan,
             lambda risk: max(_normal(risk) * error, unseen(worth, risk)),
         )
-        return replace(finding, worth=worth, worth_logs=float(logs), per_batch=min(drawn, images))
+        return replace(
+            finding,
+            worth=worth,
+            worth_logs=float(logs),
+            per_batch=min(drawn, images),
+            independent=float(images),
+        )
     whole_logs = len(np.unique(evidence.log))
     share = logs_drawn(whole_logs, drawn, len(evidence.log)) / whole_logs
     spread = float((values.required - values.measured).std(ddof=1))
     error = spread * math.sqrt(share * logs / (logs - 1))  # of all images, however many a batch holds
+    effect = 1.0
     if logs < images:
         least = min(map(counted_as, log_sizes(evidence)))
         alone = replace(evidence, log=np.arange(len(evidence.log)))
         singly = batches_of_logs(alone, plan.batches, drawn, seed=plan.seed, run=run)
-        worth = min(worth, max(least, worth / _alike(values, singly, at_most=images / logs)))
+        effect = _alike(values, singly, at_most=images / logs)
+        worth = min(worth, max(least, worth / effect))
     unequal = min(1.0, 2 * (1 - equal_logs / logs))
     extreme = EXTREMES * unequal * one_more(evidence) if unequal > SMALLEST_P else 0.0
     finding = _bounded(
@@ -154,7 +169,14 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFin
         plan,
         lambda risk: paired_reach(error, equal_logs, worth, risk, extreme=extreme),
     )
-    return replace(finding, worth=worth, worth_logs=equal_logs, extreme=extreme, per_batch=drawn)
+    return replace(
+        finding,
+        worth=worth,
+        worth_logs=equal_logs,
+        extreme=extreme,
+        per_batch=drawn,
+        independent=images / effect,
+    )
 
 
 def paired_reach(error: float, logs: float, worth: float, risk: float, *, extreme: float = 0.0) -> float:
@@ -199,6 +221,15 @@ def unseen(images: float, risk: float) -> float:
     0.0099
     """
     return float(1 - risk ** (1 / images))
+
+
+def images_to_meet(share: float, risk: float) -> int:
+    """Return how many images miss a kind of image of that share with no more than the risk.
+
+    >>> images_to_meet(0.02, 0.05), images_to_meet(0.05, 0.05)
+    (149, 59)
+    """
+    return math.ceil(math.log(risk) / math.log1p(-share))
 
 
 def decide(findings: Sequence[DistanceFinding], risk: float) -> list[Outcome]:
@@ -306,10 +337,11 @@ def images_needed(finding: DistanceFinding, plan: SamplingPlan, *, among: int = 
     if finding.distance is None or finding.error is None:
         return None
     gap, risk = abs(plan.margin - finding.distance), plan.risk / among
+    kinds = _for_kinds(finding, plan) if finding.distance <= plan.margin else 0
     if plan.rule == "paper":
         if 0 < gap < unseen(finding.worth, risk):
             times = math.log(risk) / math.log1p(-gap) / finding.worth
-            return math.ceil(finding.images * times) if times <= MOST_TIMES else None
+            return max(math.ceil(finding.images * times), kinds) if times <= MOST_TIMES else None
         times = (_normal(risk) * finding.error / gap) ** 2 if gap > 0 else math.inf
         return math.ceil(finding.per_batch * times) if times <= MOST_TIMES else None
     error = finding.error
@@ -327,7 +359,15 @@ def images_needed(finding: DistanceFinding, plan: SamplingPlan, *, among: int = 
     if beyond(MOST_TIMES) > 0:
         return None
     times = float(optimize.brentq(beyond, 1, MOST_TIMES)) if beyond(1) > 0 else 1.0
-    return math.ceil(finding.images * times)
+    return max(math.ceil(finding.images * times), kinds)
+
+
+def _for_kinds(finding: DistanceFinding, plan: SamplingPlan) -> int:
+    """Return how many images, alike within logs as these are, must be there for a PASS."""
+    if plan.rarest_kind == 0:
+        return 0
+    alike = finding.images / finding.independent
+    return math.ceil(images_to_meet(plan.rarest_kind, plan.risk) * alike)
 
 
 def _decision(
@@ -338,12 +378,38 @@ def _decision(
     if first != second:
         words = f"n too small: of two sets of {plan.batches} random batches one says {first}, one {second}"
         return Decision(finding, Outcome.INCONCLUSIVE, f"{words}; raise batches:")
-    if first is Outcome.PASS and finding.required is not None and finding.required <= plan.margin:
+    if first is Outcome.PASS:
+        return _passed(finding, plan)
+    return Decision(finding, first, "" if first is Outcome.FAIL else _why_open(finding, plan, among))
+
+
+def _passed(finding: DistanceFinding, plan: SamplingPlan) -> Decision:
+    """Return a PASS, or why there is none although the bound is below the margin."""
+    if finding.required is not None and finding.required <= plan.margin:
         words = f"{finding.required:.3g} is required, no more than the margin {plan.margin:g}"
         return Decision(finding, Outcome.INCONCLUSIVE, f"{words}: losing everything would pass, too")
-    if first is not Outcome.INCONCLUSIVE:
-        return Decision(finding, first)
-    return Decision(finding, first, _why_open(finding, plan, among))
+    if finding.images < _for_kinds(finding, plan):
+        return Decision(finding, Outcome.INCONCLUSIVE, _kinds_missing(finding, plan))
+    kinds = f"for kinds of image from {_one_in(plan.rarest_kind)} on" if plan.rarest_kind > 0 else ""
+    return Decision(finding, Outcome.PASS, kinds)
+
+
+def _one_in(share: float) -> str:
+    return f"1 in {1 / share:.3g}"
+
+
+def _kinds_missing(finding: DistanceFinding, plan: SamplingPlan) -> str:
+    """Say that nothing fell too far here, but that crowds, say, may be missing among so few images."""
+    missed = (1 - plan.rarest_kind) ** finding.independent
+    there = f"{finding.images} images"
+    if finding.independent < finding.images:
+        there += f" of {finding.logs} logs, alike within them,"
+    return (
+        f"met on these images, but {there} lack any of a kind that is {_one_in(plan.rarest_kind)} with a "
+        f"chance of {missed:.0%}, and such a kind may hold most of what is counted (crowds); "
+        f"{_for_kinds(finding, plan)} images would do, or set rarest_kind: to the share of the rarest kind "
+        "that a PASS must hold for"
+    )
 
 
 def _why_open(finding: DistanceFinding, plan: SamplingPlan, among: int) -> str:
@@ -407,6 +473,7 @@ def within_interval(
     further = "beyond the data" if math.isinf(interval.high) else f"up to {interval.high:g}"
     not_checked = f"; people may tolerate it {further}, which was not checked"
     more = not_checked if interval.high > limit.tolerated_to else ""
+    more += f"; {found.reason}" if found.outcome is Outcome.PASS and found.reason else ""
     passes, fails, undecided = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
     outcome, reason = {
         (passes, passes): (passes, f"up to {end}{more}"),

@@ -42,6 +42,8 @@ SIMILARITY: dict[Task, tuple[str, str]] = {
 """What prediction is compared by."""
 AT_A_SCORE = ("recall", "f1", "box_f1")
 """Measures of detections that count from some score on."""
+ALL_ALIKE = ("top1", "top5", "equal_label", "pixel_accuracy", "equal_pixels")
+"""Measures of which every image is as much as it has pixels; of all others a few images may hold most."""
 PAGE = "docs/requirements.md"
 KEY = "requirements"
 
@@ -100,6 +102,7 @@ class Requirements(_Section):
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     margin: NonNegative = 0.02
     rule: IntervalRule = "paired"
+    rarest_kind: Annotated[float, Field(gt=0, le=0.5)] = 0.02
     seed: Annotated[int, Field(ge=0)] | None = None
     ranking: bool = False
 
@@ -168,6 +171,7 @@ class RequirementsFile:
             margin=requirements.margin if margin is None else margin,
             seed=self.seed,
             rule=requirements.rule,
+            rarest_kind=0.0 if self.measure(number) in ALL_ALIKE else requirements.rarest_kind,
         )
 
     def _no_measure(self, number: int, measures: Any, of: str) -> StudyError:

@@ -27,7 +27,7 @@ from adverse.strict_yaml import YamlFile
 from adverse.study.spec import study_from
 
 NAME = "requirements"
-FORMAT = 7
+FORMAT = 8
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
