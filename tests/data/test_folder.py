@@ -105,6 +105,14 @@ def test_plain_folders_of_images_are_logs_without_truth(tmp_path: Path) -> None:
     assert (frame.depth_m, frame.right, frame.camera, frame.time_s) == (None, None, None, None)
 
 
+def test_images_may_be_taken_one_by_one(row: Path) -> None:
+    together, alone = folder(row), folder(row, logs="image")
+    assert [log.id for log in alone.logs] == [frame.id for log in together.logs for frame in log.frames]
+    assert all(frame.log_id == log.id and frame.index == 0 for log in alone.logs for frame in log.frames)
+    assert all(len(log.frames) == 1 for log in alone.logs)
+    assert {log.split for log in alone.logs} == {log.split for log in together.logs}
+
+
 def test_splits_are_folders(tmp_path: Path) -> None:
     for name in ("val/r1/1.png", "test/r1/1.png", "train/r1/1.png"):
         picture(tmp_path / name)

@@ -19,10 +19,10 @@ root/
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from adverse.data import rig, subsets
 from adverse.data.coco_file import ImageEntry, Key, category_names, read_coco
@@ -59,6 +59,7 @@ def folder(
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
     pixel_classes: PixelClasses | None = None,
+    logs: Literal["folder", "image"] = "folder",
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read logs from folders of images, with whatever else lies beside them.
@@ -66,23 +67,26 @@ def folder(
     `truth` is the COCO file, relative to root (truth.json, where there is one). With a truth file only the
     images it lists are used; without, there are no categories. `split` names the folder of each split.
     A frame's id is log/name, its log being the folder below root (below the split's folder, if split).
-    `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one).
+    `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one). `logs`: the
+    images of a folder are one log, or every image is its own, as photographs taken independently are.
     """
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
     notes: Counter[str] = Counter()
     annotated = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
     reading = _Reading(root, policy, depth_scale_m, depth_resample, annotated, notes)
-    logs: list[Log] = []
+    found: list[Log] = []
     for kind, base, prefix in bases:
         folders = log_folders(base, root, annotated.images if annotated else ())
-        logs += [
+        found += [
             log for log_folder in folders if (log := reading.log(log_folder, base, kind, prefix)) is not None
         ]
-    if not logs:
+    if not found:
         raise _no_images(
             root, "images, but none that the truth file lists" if annotated else "no image files"
         )
-    _check_log_ids(root, logs)
+    _check_log_ids(root, found)
+    if logs == "image":
+        found = [_alone(frame, log.split) for log in found for frame in log.frames]
     categories = annotated.categories if annotated else ()
     robot_file = root / rig.ROBOT_FILE
     robot = rig.read_robot(robot_file) if robot_file.is_file() else None
@@ -91,7 +95,11 @@ def folder(
     names = read_pixel_classes(names_file) if named else pixel_classes or {}
     side_files = {*reading.side_files, *((robot_file,) if robot else ()), *((names_file,) if named else ())}
     files = (*((annotated.path,) if annotated else ()), *sorted(side_files))
-    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes), robot, names)
+    return Dataset(root.resolve().name, categories, tuple(found), files, dict(+notes), robot, names)
+
+
+def _alone(frame: Frame, split: Split) -> Log:
+    return Log(frame.id, (replace(frame, log_id=frame.id, index=0),), split)
 
 
 @dataclass(frozen=True)

@@ -196,8 +196,10 @@ def _too_few(evidence: Evidence, rule: IntervalRule) -> str:
     """Say why there are too few images to decide anything, or that a few hold most of what is counted."""
     images, logs = evidence.images, evidence.logs
     if images < FEWEST_IMAGES or (logs if rule == "paired" else images) < FEWEST_LOGS:
-        have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
-        return f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+        have = f"{images} images" + (f" in {logs} log{'s' * (logs > 1)}" if logs < images else "")
+        words = f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+        alone = "; in folders, logs: image under data: takes every image by itself, if they are independent"
+        return words + (alone if logs == 1 < images else "")
     units = [("images", images, image_sizes(evidence), FEWEST_EFFECTIVE)]
     if rule == "paired":
         units.append(("logs", logs, log_sizes(evidence), FEWEST_LOGS))
