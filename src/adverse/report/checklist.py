@@ -35,7 +35,8 @@ def checklist_lines(entries: Sequence[ChecklistEntry]) -> list[str]:
         names = dict.fromkeys(entry.parameter for entry in entries if entry.location == place)
         bare = [shown(name) for name in names if (place, name) not in stands and open_words[name]]
         if bare:
-            lines.append(f"no mutation stands for any guide word of the {place}'s {', '.join(bare)}")
+            owner = f"{place}'" if place.endswith("s") else f"{place}'s"
+            lines.append(f"no mutation stands for any guide word of the {owner} {', '.join(bare)}")
     lines.append(f"guide words of time ({', '.join(WORDS_OF_TIME)}) cannot be shown by a single image")
     return lines
 
