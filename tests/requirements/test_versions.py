@@ -43,7 +43,7 @@ def test_what_is_drawn_depends_on_what_is_asked_for_not_on_the_release(
     ]
     assert settings[0].id != settings[1].id  # so that the cache holds them apart
     assert (details[0] == details[1]) is same
-    assert np.array_equal(*made) is same
+    assert np.array_equal(made[0], made[1]) is same
     assert "made_by" not in drawn_by(settings[0])
 
 
