@@ -13,6 +13,7 @@ from adverse.cli import (
     data,
     demo,
     depth,
+    engines,
     fuzz,
     humans,
     models,
@@ -35,6 +36,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse init DATA MODEL.onnx          a first study, with guesses
     adverse plan study.yaml               what would run
     adverse run study.yaml --out RUN      run it, or resume it
+    adverse worker tcp://NODE:8786        join a Dask cluster
     adverse report RUN                    the report, one HTML file
     adverse check RUN rules.yaml          verdicts on your rules, for CI
     adverse view RUN                      frames, boxes, curves, closed loop
@@ -79,6 +81,7 @@ app.add_typer(data.data, name="data")
 app.command("init")(start.init)
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
+app.command("worker")(engines.worker)
 app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
 app.command("check")(checks.check)

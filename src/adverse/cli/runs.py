@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher, show_error, under_way
+from adverse.cli.engines import EngineName, Scheduler, open_engine
 from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
@@ -124,6 +125,8 @@ def run(
     study: StudyPath,
     out: Out = None,
     workers: Workers = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     fresh: Fresh = False,  # noqa: FBT002
     retry_faults: RetryFaults = False,  # noqa: FBT002
     tables: Tables = False,  # noqa: FBT002
@@ -141,6 +144,7 @@ def run(
         adverse run study.yaml
         adverse run study.yaml --out runs/night --workers 4
         adverse run study.yaml --fresh
+        adverse run study.yaml --scheduler tcp://node1:8786      # on a Dask cluster (docs/clusters.md)
 
     Ctrl-C once finishes the work under way and stops; twice stops at once. Both can be resumed.
     """
@@ -152,6 +156,8 @@ def run(
         file,
         folder,
         workers,
+        engine=engine,
+        scheduler=scheduler,
         fresh=fresh,
         retry_faults=retry_faults,
         tables=tables,
@@ -188,6 +194,8 @@ def run_and_show(
     out: Path,
     workers: int | None,
     *,
+    engine: str = "local",
+    scheduler: str | None = None,
     fresh: bool = False,
     retry_faults: bool = False,
     tables: bool = False,
@@ -195,26 +203,27 @@ def run_and_show(
     quiet: bool = False,
 ) -> int:
     """Run a study with progress, print its results, briefly or as all tables, and return the exit code."""
-    from adverse.processes import all_cores
-    from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.local import InlineEngine, LocalEngine
+    from adverse.study.engines import Stop
     from adverse.study.run import run_study
 
     console = Console(quiet=quiet)
     watch = ProgressWatcher(console)
     stop = Stop()
-    count = all_cores() if workers is None else workers
-    engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     ran = None
 
     def tell_time(time: TimeEstimate | None) -> None:
         watch.note(f"time: {_time_words(time)}")
 
-    with contextlib.suppress(KeyboardInterrupt), interrupts(stop), watch.before_work():
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        open_engine(study, out / "logs", workers, engine, scheduler) as opened,
+        interrupts(stop),
+        watch.before_work(),
+    ):
         ran = run_study(
             study,
             out,
-            engine,
+            opened,
             watch=watch,
             stop=stop,
             fresh=fresh,

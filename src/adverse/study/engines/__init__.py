@@ -88,7 +88,10 @@ class Engine(Protocol):
     """Does units."""
 
     name: str
-    workers: int
+
+    @property
+    def workers(self) -> int:
+        """How many units can be done at a time; 0 where this process does them."""
 
     def run(
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop

@@ -1,0 +1,107 @@
+"""Where work is done: the options of commands that run SUTs, and `worker`, which joins a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from adverse.errors import StudyError
+
+if TYPE_CHECKING:
+    from adverse.study.engines import Engine
+    from adverse.study.spec import StudyFile
+
+EngineName = Annotated[
+    Literal["local", "dask"],
+    typer.Option("--engine", help="Where: worker processes here, or the workers of a Dask cluster."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="Address of a running Dask cluster, such as tcp://node1:8786. [default with --engine dask: one "
+        "is started here]",
+    ),
+]
+
+
+def worker(
+    scheduler: Annotated[str, typer.Argument(help="Address of the Dask scheduler.")],
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, help="Processes. [default: all cores]")
+    ] = None,
+    local_directory: Annotated[
+        Path | None,
+        typer.Option("--local-directory", help="Where it writes. [default: a temporary folder]"),
+    ] = None,
+) -> None:
+    """Join a Dask cluster with this machine, until the scheduler ends.
+
+    Runs of any study can use it, those under way too. Data, models and plug-ins must be under the same paths
+    as where `adverse run` is given, and the versions the same.
+
+    \b
+    Examples:
+        dask scheduler                                   # on one machine
+        adverse worker tcp://node1:8786                  # on each machine
+        adverse run study.yaml --scheduler tcp://node1:8786
+    """
+    from adverse.processes import all_cores
+
+    _need_dask()
+    count = all_cores() if workers is None else workers
+    command = [
+        *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
+        *("--nworkers", str(count), "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"),
+        *(() if local_directory is None else ("--local-directory", str(local_directory))),
+    ]
+    os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
+
+
+@contextlib.contextmanager
+def open_engine(
+    file: StudyFile, logs: Path, workers: int | None, engine: str = "local", scheduler: str | None = None
+) -> Iterator[Engine]:
+    """Give the engine that options ask for; `file` says what every machine must see."""
+    from adverse.processes import all_cores
+    from adverse.study.engines.local import InlineEngine, LocalEngine
+
+    count = all_cores() if workers is None else workers
+    if engine == "local" and scheduler is None:
+        yield LocalEngine(count, logs) if count else InlineEngine()
+        return
+    _refuse_unused(workers, scheduler)
+    _need_dask()
+    from adverse.study.engines.dask import DaskEngine
+
+    root = (file.study.data.model_extra or {}).get("root")
+    paths = [file.folder, *([file.folder / root] if isinstance(root, str) else [])]
+    with DaskEngine(scheduler, count, paths=paths) as dask:
+        yield dask
+
+
+def _refuse_unused(workers: int | None, scheduler: str | None) -> None:
+    if scheduler is not None and workers is not None:
+        raise StudyError(
+            "--workers is for work on this machine",
+            got=f"--workers {workers} with --scheduler {scheduler}",
+            fix="Leave it out: a cluster has the workers that it has (adverse worker ADDRESS adds some).",
+        )
+    if workers == 0:
+        raise StudyError("a Dask cluster without workers does nothing", got="--workers 0", wanted="1 or more")
+
+
+def _need_dask() -> None:
+    if find_spec("distributed") is None:
+        raise StudyError(
+            "Dask is not installed",
+            got="no package named distributed",
+            fix="pip install 'adverse[dask]'",
+        )
