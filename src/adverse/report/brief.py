@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from adverse.analysis.headline import (
     Condition,
@@ -20,7 +21,7 @@ from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table, Tone
 from adverse.store.run import Run
-from adverse.text import SCORE_WORDS, shown
+from adverse.text import CLEAN, SCORE_WORDS, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
@@ -37,7 +38,7 @@ LONGEST = 30
 SHORT = 16
 """A SUT's name that is no wider than its figures."""
 ROOMY = 2
-"""SUTs beside each other whose clean figures have room for their intervals too."""
+"""SUTs beside each other whose clean figures have room for their intervals; of more they stand below."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -58,8 +59,10 @@ def brief_table(summary: Summary, run: Run) -> Table:
         )
         for sut, value in head.clean.items()
     ]
-    rows = [(Cell("clean", tone="strong"), *clean)]
-    groups = {1: ""}
+    rows = [(Cell(CLEAN, tone="strong"), *clean)]
+    if len(suts) > ROOMY:
+        rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
+    groups = {len(rows): ""}
     most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
     rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.conditions[:most]]
     groups[len(rows)] = ""
@@ -85,6 +88,36 @@ def _clean(head: Headline, sut: str, *, intervals: bool) -> str:
     ends = interval_or_reason(head.clean_intervals.get(sut)) if intervals else ""
     words, _, _ = ends.partition(":")  # a line below the table says why there is none
     return f"{value:.3f} ({words})" if words else f"{value:.3f}"
+
+
+def _clean_ends(head: Headline, told: Collection[str], suts: Sequence[str]) -> list[tuple[Cell, ...]]:
+    """Return the intervals of the clean figures as lines of their own; of many SUTs one line for each end."""
+    known = {
+        sut: interval
+        for sut in told
+        if head.clean[sut] is not None and (interval := head.clean_intervals.get(sut))
+    }
+    if not known:
+        return []
+    if len(suts) <= ABREAST:
+        texts = {sut: interval_or_reason(interval).partition(":")[0] for sut, interval in known.items()}
+        return [_soft_row("  95 % interval", texts, suts)]
+    ends = ("low", "  95 % from"), ("high", "  to")
+    return [
+        _soft_row(words, {sut: _end(interval, end) for sut, interval in known.items()}, suts)
+        for end, words in ends
+    ]
+
+
+def _end(interval: Mapping[str, Any], end: str) -> str:
+    if interval[end] is None:
+        return "none"
+    return interval_text(interval[end], interval[end], status=interval["status"]).partition(" ")[0]
+
+
+def _soft_row(words: str, texts: Mapping[str, str], suts: Sequence[str]) -> tuple[Cell, ...]:
+    cells = (Cell(texts.get(sut), texts.get(sut, "-"), tone="soft") for sut in suts)
+    return Cell(words, tone="soft"), *cells
 
 
 def _title(summary: Summary, head: Headline) -> str:
