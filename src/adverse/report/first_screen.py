@@ -38,7 +38,7 @@ from adverse.text import SCORE_WORDS, counted, shown
 CHIPS = 4
 """Rules, or conditions, that the banner names."""
 MOST_SUTS, MOST_ROWS = 5, 10
-ROW_PX, SUT_PX, CHART_PX = 16, 9, 390
+ROW_PX, SUT_PX, CHART_PX, LEGEND_PX = 16, 9, 390, 22
 WIDTHS = {"wide": (640, 150), "narrow": (372, 140)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
@@ -237,7 +237,7 @@ def _cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banne
         doubt = Chip(
             "?",
             f"Too few logs to tell: {counted(logs, 'log')}",
-            f"{example}, which says nothing; add logs",
+            f"{example}: too wide to rely on; add logs",
             "doubt",
         )
         chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
@@ -317,7 +317,8 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn = suts[:MOST_SUTS]
-    most = min(MOST_ROWS, CHART_PX // (ROW_PX + SUT_PX * len(drawn)))
+    room = CHART_PX - LEGEND_PX * (len(drawn) - 1)
+    most = min(MOST_ROWS, room // (ROW_PX + SUT_PX * len(drawn)))
     rows = head.conditions[:most]
     left_out = [
         *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
