@@ -23,11 +23,9 @@ from screenshots import BROWSERS, PATIENCE_MS, explorer
 
 TIMES = 5
 WIDTH, HEIGHT = 1280, 800
-PAINTS = """() => new Promise(done => {
-  const first = performance.getEntriesByName("first-contentful-paint")[0];
-  new PerformanceObserver(list => done([first ? first.startTime : null, list.getEntries().at(-1).startTime]))
-    .observe({type: "largest-contentful-paint", buffered: true});
-})"""
+PAINTS = """() => Promise.all(["paint", "largest-contentful-paint"].map(type => new Promise(done =>
+  new PerformanceObserver(list => done(list.getEntries().at(-1).startTime)).observe({type, buffered: true})
+)))"""
 SIZE = """() => [performance.getEntriesByType("navigation")[0], ...performance.getEntriesByType("resource")]
   .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
 WORDS = (

@@ -325,8 +325,23 @@ def under_words(setting: str) -> str:
     return ON_CLEAN if setting in (BASELINE, CLEAN, BASELINE_ID) else f" under {setting}"
 
 
+def rules_of(verdicts: Sequence[Verdict]) -> list[tuple[str, CheckedRule]]:
+    """Return verdicts as rules to be read once: those of one named rule under many mutations together.
+
+    What stands before each is its name without the mutation.
+    """
+    found: dict[tuple[str, float | None, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        named = verdict.name != verdict.requirement
+        name = (named and _subject(verdict.name)) or verdict.name
+        found.setdefault((verdict.sut, verdict.required, name), []).append(verdict)
+    return [
+        (key[2] if len(mine) > 1 else mine[0].name, CheckedRule(tuple(mine))) for key, mine in found.items()
+    ]
+
+
 def _subject(of: str) -> str:
-    """Return what a figure is of, whatever the mutation."""
+    """Return what a figure is of, whatever the mutation; empty where it is of none."""
     return of.removesuffix(ON_CLEAN) if of.endswith(ON_CLEAN) else of.rpartition(" under ")[0]
 
 
