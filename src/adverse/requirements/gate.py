@@ -332,8 +332,8 @@ def rules_of(verdicts: Sequence[Verdict]) -> list[tuple[str, CheckedRule]]:
     """
     found: dict[tuple[str, float | None, str], list[Verdict]] = {}
     for verdict in verdicts:
-        named = verdict.name != verdict.requirement
-        name = (named and _subject(verdict.name)) or verdict.name
+        subject = "" if verdict.name == verdict.requirement else _subject(verdict.name)
+        name = subject or verdict.name
         found.setdefault((verdict.sut, verdict.required, name), []).append(verdict)
     return [
         (key[2] if len(mine) > 1 else mine[0].name, CheckedRule(tuple(mine))) for key, mine in found.items()
