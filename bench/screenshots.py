@@ -10,8 +10,10 @@ grid's selection.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -21,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 from adverse.pages.view.app import routes
 from adverse.pages.view.session import ExploredRun
 from adverse.report.page import write_report
-from adverse.serving import application, open_door
+from adverse.serving import Door, application, open_door
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -52,13 +54,23 @@ def main() -> None:
         browser.close()
 
 
-def _explorer(page: Page, run: Path, out: Path) -> None:
+@contextlib.contextmanager
+def explorer(run: Path) -> Iterator[Door]:
+    """Serve a run's explorer, and yield who is let in."""
     door, bound = open_door()
     config = uvicorn.Config(application(door, routes(ExploredRun(run))), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
+        yield door
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _explorer(page: Page, run: Path, out: Path) -> None:
+    with explorer(run) as door:
         page.goto(door.address)
         page.goto(f"{door.address.partition('?')[0]}grid?{urlencode(SELECTED)}")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHTS["grid.jpg"]})
@@ -67,9 +79,6 @@ def _explorer(page: Page, run: Path, out: Path) -> None:
         page.locator(".tiles a").first.click()
         page.wait_for_load_state("networkidle")
         _keep(page, out / "explorer.jpg")
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def _keep(page: Page, path: Path) -> None:

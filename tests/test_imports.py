@@ -13,7 +13,7 @@ from rooms import module_graph, room_graph
 SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
-analysis: benchmarks content curves errors levels plugins processes robot store types
+analysis: benchmarks content curves errors levels plugins processes robot store text types
 annotation: content data depth errors store types
 api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
@@ -28,18 +28,18 @@ file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
 humans: content curves data errors plain_files plugins seeds serving store strict_json strict_yaml study
     text types visual
-interop: content data errors mutations plugins store suts types
+interop: content data errors mutations plugins store suts text types
 json_arrays: json_scan strict_json
 levels: errors marks plugins robot store
 marks: errors
-mutations: errors marks plugins process_settings seeds types
+mutations: errors marks plugins process_settings seeds text types
 pages: analysis annotation errors fuzz levels report robot serving store text types
 plugins: content errors marks process_settings type_words user_files
 processes: adverse
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
 requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
-    store strict_yaml study types visual
+    store strict_yaml study text types visual
 robot: errors
 seeds: content
 semantic: content errors types

@@ -35,7 +35,7 @@ from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_with
 from adverse.suts.python_callable import says_what_it_is
-from adverse.text import shown
+from adverse.text import CLEAN, setting_id, shown
 from adverse.types import Dataset
 
 if TYPE_CHECKING:
@@ -186,10 +186,11 @@ class FinishedRun:
     def chart(self, level: str | None = None, setting: str | None = None) -> Chart:
         """Return safety against efficiency of all SUTs; a notebook shows it, `.svg()` and `.data()` give it.
 
-        By default at the level that the report begins with, on clean frames; `setting` may be AnyMild or Any.
+        By default at the level that the report begins with, on clean frames; `setting` may be AnyMild, Any or
+        the id of a mutation.
         """
         chosen = level or next(iter(headline_levels(self.summary)), "")
-        return curves_chart(self._store, self.summary, chosen, setting or self.run.baseline.id)
+        return curves_chart(self._store, self.summary, chosen, setting_id(setting or CLEAN))
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; a column is null where a row has no such key."""

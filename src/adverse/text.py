@@ -15,6 +15,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
 SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 """What the scores of segmenters and classifiers are called."""
+BASELINE, CLEAN = "identity", "clean"
+"""The id of the setting without a mutation, as files have it, and what people read for it."""
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
 
@@ -32,6 +34,24 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
         return spelt
     half = (longest - 1) // 2
     return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:
+    """Return a setting's id as people read it: the one without a mutation is clean.
+
+    >>> setting_text("identity"), setting_text("haze(visibility_m=98)")
+    ('clean', 'haze(visibility_m=98)')
+    """
+    return CLEAN if setting == BASELINE else shown(setting, longest=longest)
+
+
+def setting_id(name: str) -> str:
+    """Return the id of a setting that somebody named as it is shown.
+
+    >>> setting_id("clean"), setting_id("Any")
+    ('identity', 'Any')
+    """
+    return BASELINE if name == CLEAN else name
 
 
 def seen(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from copy import deepcopy
 from dataclasses import replace
@@ -10,9 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+from rich.console import Console
 
 from adverse.analysis.choices import best_sut
-from adverse.analysis.headline import headline, headline_levels, setting_names, stop_costs, stopping
+from adverse.analysis.headline import (
+    Condition,
+    headline,
+    headline_levels,
+    setting_names,
+    stop_costs,
+    stopping,
+)
 from adverse.analysis.loop import _lost_stops
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
@@ -181,6 +191,45 @@ def test_the_terminal_ends_in_thirty_lines(driven: Path) -> None:
     summary = read_summary(store)
     table = brief_table(summary, store.run)
     assert len(table.rows) + len(table.groups) + 6 + len(brief_lines(summary, store.run, table)) + 3 <= 30
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7, 12, 30])
+def test_clean_figures_have_their_intervals_in_eighty_columns(
+    run: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """However many SUTs there are, no figure is broken over lines; each that is shown has both ends."""
+    store = finished(run)
+    summary = read_summary(store)
+    level = headline_levels(summary)[0]
+    one = headline(summary, store.run, level)
+    names = [f"detector {number}" for number in range(count)]
+    ends = {"low": 0.25, "high": 0.75, "status": "few logs"}
+    clean = {name: (number + 1) / 1000 for number, name in enumerate(names)}
+
+    def copies(condition: Condition) -> Condition:
+        return replace(condition, by_sut=dict.fromkeys(names, condition.by_sut["keen"]))
+
+    many = replace(
+        one,
+        clean=clean,
+        clean_intervals=dict.fromkeys(names, ends),
+        conditions=tuple(map(copies, one.conditions)),
+        worst=tuple(map(copies, one.worst)),
+    )
+    summary.data["counts"].update(dict.fromkeys(names, summary.data["counts"]["keen"]))
+    monkeypatch.setattr("adverse.report.brief.headline", lambda *_: many)
+    table = brief_table(summary, store.run)
+    sink = io.StringIO()
+    Console(width=80, file=sink).print(table.terminal())
+    lines = sink.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(lines)
+    shown = names[:14]
+    assert all(f"{clean[name]:.3f}" in text for name in shown)
+    assert text.count("~0.25") == len(shown)
+    assert text.count("0.75") == len(shown)
+    assert len(lines) <= 23
+    assert ("and 16 more SUTs" in text) == (count == 30)
 
 
 def test_of_nothing_nothing_can_survive_and_that_is_said(run: Path) -> None:

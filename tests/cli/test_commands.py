@@ -122,18 +122,21 @@ def test_a_study_from_plan_to_verify(tmp_path: Path, monkeypatch: pytest.MonkeyP
     plan = adverse_here("plan", study, "--out", run, "--workers", "2")
     assert plan.code == 0
     assert "48 images to judge, 0 done, 48 to do" in plan.text
-    assert "for the images with 2 workers, by a timed sample of" in plan.text
+    assert "for the images with 2 workers (by a timed sample of" in plan.text
     facts = json.loads(adverse_here("plan", study, "--out", run, "--json", "--no-estimate").text)
     assert facts["images"] == {"planned": 48, "done": 0, "to_do": 48}
     assert facts["seconds"] is None
     monkeypatch.setattr("adverse.study.run.WORTH_TIMING", 48)
     ran = adverse_here("run", study, "--out", run, "--workers", "0")
     assert ran.code == 0, ran.text
-    estimate = ran.text.index("for the images with 1 worker, by a timed sample of")
+    estimate = ran.text.index("for the images with 1 worker (by a timed sample of")
     assert estimate < ran.text.index("- 48/48 images done")
     assert "clean" in ran.text
-    assert len(ran.text.splitlines()) <= 30, ran.text
-    assert "identity" in adverse_here("analyze", run, "--tables").text
+    lines = [line for line in ran.text.splitlines() if not line.endswith("s so far")]  # on a busy machine
+    assert len(lines) <= 30, ran.text
+    tables = adverse_here("analyze", run, "--tables").text
+    assert "clean" in tables
+    assert "identity" not in tables
     rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
     assert {"sut", "level", "setting", "group", "area", "robustness", "status"} <= rows[0].keys()
     before = (run / "results" / "summary.json").read_bytes()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import AdverseError
+from adverse.text import setting_text
 from browsing import barriers
 from html_reading import read
 
@@ -44,7 +45,7 @@ def test_every_number_of_the_page_is_in_its_twins(compared: tuple[str, Path]) ->
     cells = [line for table in page.all_tables for line in table[1:]]
     assert len(cells) == len(rows)
     for cell, row in zip(cells, rows, strict=True):
-        assert cell[1:3] == [row["level"], row["setting"]]
+        assert cell[1:3] == [row["level"], setting_text(row["setting"])]
         sides = ["-" if row[side] is None else f"{row[side]:.3f}" for side in ("before", "after")]
         change = "insufficient" if row["difference"] is None else f"{row['difference']:+.3f}"
         assert cell[3:6] == [*sides, change]

@@ -17,6 +17,7 @@ from adverse.report.first_screen import (
     _limits,
     _parts,
     _rule_words,
+    _verdict_banner,
 )
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -64,7 +65,7 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     nothing = {"a": kept(0.0, 0.0, 1.0), "b": kept(0.1, 0.0, 0.9)}
     chip, *others = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
     assert chip.words == "Too few logs to tell: 4 logs"
-    assert chip.detail == "fog: a keeps 0% (0 to 100), which says nothing; add logs"
+    assert chip.detail == "fog: a keeps 0% (0 to 100), too wide to rely on; add logs"
     assert [other.words for other in others] == ["mud", "rain"]
     assert _cost_banner(head(), 4).chips == ()
     harmless = {"a": kept(1.0, 0.51, 1.0)}
@@ -130,6 +131,33 @@ def test_a_chart_has_the_limits_of_rules_where_they_apply(
 def test_a_rule_without_a_name_is_called_what_it_is_about() -> None:
     words = "the lower bound of robustness of a at image/ROC_B under fog is at least 0.8"
     named = Verdict("no worse in fog", words, 0.8, 0.7, None, Outcome.FAIL)
-    assert _rule_words(named) == "no worse in fog"
+    assert _rule_words(named, named.name) == "no worse in fog"
     plain = Verdict(words, words, 0.8, 0.7, None, Outcome.FAIL)
-    assert _rule_words(plain) == "robustness of a at image/ROC_B under fog"
+    assert _rule_words(plain, plain.name) == "robustness of a at image/ROC_B under fog"
+
+
+def test_a_named_rule_over_many_mutations_is_one_chip_with_the_one_that_decides() -> None:
+    """Of three mutations rain is furthest below; a rule without name, and another SUT, stand alone."""
+
+    def verdict(name: str, measured: float, *, sut: str = "a", rule: str = "found") -> Verdict:
+        words = f"recall of {sut}{name} is at least 0.9"
+        outcome = Outcome.PASS if measured >= 0.9 else Outcome.FAIL
+        return Verdict(
+            f"{rule}: {sut}{name}" if rule else words, words, 0.9, measured, None, outcome, sut=sut
+        )
+
+    judged = [
+        verdict(" on clean images", 0.95),
+        verdict(" under fog", 0.8),
+        verdict(" under rain(strength=2)", 0.4),
+        verdict(" under fog", 0.3, sut="b"),
+        verdict(" under fog", 0.7, rule=""),
+    ]
+    banner = _verdict_banner(judged)
+    assert banner.outcome == "FAIL"
+    assert {(chip.words, chip.detail) for chip in banner.chips} == {
+        ("found: a", "0.4, rule 0.9; the worst of 3: rain(strength=2)"),
+        ("found: b under fog", "0.3, rule 0.9"),
+        ("recall of a under fog", "0.7, rule 0.9"),
+    }
+    assert banner.more == 0

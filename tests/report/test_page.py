@@ -20,6 +20,7 @@ from adverse.report.galleries import EXPLORER_PORT
 from adverse.report.page import hazards_of, write_report
 from adverse.report.pictures import Looker
 from adverse.store.read import Store
+from adverse.text import setting_text
 from html_reading import read
 
 EXPLORER = f"http://127.0.0.1:{EXPLORER_PORT}/explore?"
@@ -43,7 +44,8 @@ def test_every_number_of_the_tables_is_that_of_the_results(run: Path, page: str)
             if len(line) > 1
             for sut, value in zip(suts, line[1:], strict=True)
         }
-        wanted = {(row["sut"], row["setting"]): row for row in summary["rows"] if row["level"] == level}
+        rows = [row for row in summary["rows"] if row["level"] == level]
+        wanted = {(row["sut"], setting_text(row["setting"])): row for row in rows}
         assert shown.keys() == wanted.keys()
         for key, row in wanted.items():
             text = row["status"] if row["area"] is None else f"{row['area']:.3f}"
@@ -57,7 +59,7 @@ def test_the_table_of_adr_is_that_of_the_results(run: Path, page: str) -> None:
         (sut, line[0]): text for line in table[1:] for sut, text in zip(table[0][1:], line[1:], strict=False)
     }
     assert {key: text for key, text in cells.items() if text} == {
-        (row["sut"], row["setting"]): f"{row['adr']:.3f}" for row in rows
+        (row["sut"], setting_text(row["setting"])): f"{row['adr']:.3f}" for row in rows
     }
     survives = [row["share"] for row in rows if row["group"] != "baseline" and row["share"] is not None]
     assert all(f"{share:.1%} of its clean figure survives" in page for share in survives)

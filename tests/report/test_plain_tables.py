@@ -19,6 +19,7 @@ from adverse.report.plain_tables import (
     plain_tables,
     terminal_tables,
 )
+from adverse.text import setting_text
 from html_reading import read
 
 
@@ -70,7 +71,7 @@ def test_the_page_shows_every_metric_of_every_sut(run: Path) -> None:
         shown = {line[0]: line[1:] for line in table[1:] if len(line) > 1}
         for row in (row for row in data["plain_metrics"] if row["sut"] == sut):
             wanted = ["-" if row[name] is None else f"{row[name]:.2f}" for name in PLAIN_METRICS]
-            assert shown[row["setting"]] == wanted
+            assert shown[setting_text(row["setting"])] == wanted
     assert all(word in page for word in plain_answer(Summary(data)))
     assert (run / "report_tables").is_dir()
 
@@ -95,7 +96,7 @@ def test_a_terminal_of_80_columns_holds_whole_lines(suts: int) -> None:
     lines = printed(data)
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
-    for name in settings:
+    for name in map(setting_text, settings):
         assert name in text  # not folded
     assert all(f"detector{n}" in text for n in range(suts))
 

@@ -55,12 +55,12 @@ def test_the_worst_system_comes_first_and_one_reason_is_said_once() -> None:
     flaky_words = "flaky is flaky: 4 of 10 attempts failed and were retried (40.0%);"
     assert troubles(Summary(data)) == [
         "- crash: failed on 6 of 6 images, on every one; its figures are no result. Commonest fault: no",
-        "  frame 'f0' under identity and 5 more: no",
+        "  frame 'f0' under clean and 5 more: no",
         f"- some: failed on 2 of 6 images; they count as wrong answers; {rate}; {log}; {AGAIN}",
-        "  frame 'f0' under identity and 1 more: no",
+        "  frame 'f0' under clean and 1 more: no",
         f"- {flaky_words} the figures show the answers that it gave then. {kinds}",
-        "  frame 'f1' under identity and 2 more: often",
-        "  frame 'f0' under identity: rare",
+        "  frame 'f1' under clean and 2 more: often",
+        "  frame 'f0' under clean: rare",
         "- * in a table: the SUT failed on some of the images behind the figure",
         "- \u2020 beside a SUT: requests failed or reached nobody, and were sent again",
     ]

@@ -22,6 +22,7 @@ from adverse.curves.interval import Interval
 from adverse.report.page import write_report
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
+from adverse.text import setting_text
 from adverse.types import Image
 from browsing import barriers
 from html_reading import Read, read
@@ -83,7 +84,7 @@ def test_every_class_of_a_segmenter_is_shown(segmented: Path) -> None:
     for sut in ("low", "high"):
         head, *lines = table_of(page, f"{sut}: IoU of each class")
         rows = [row for row in rows_of(segmented) if row["sut"] == sut]
-        assert [line[0] for line in lines] == [row["setting"] for row in rows]
+        assert [line[0] for line in lines] == [setting_text(row["setting"]) for row in rows]
         for line, row in zip(lines, rows, strict=True):
             wanted = [row["per_class"][name] for name in head[1:]]
             assert line[1:] == ["-" if value is None else f"{value:.3f}" for value in wanted]

@@ -86,7 +86,7 @@ def test_without_anything_left_in_the_worst_case_the_clean_figure_is_followed(
     study |= {"robustness": {"bootstrap": 50}}
     adverse.run(study, tmp_path / "run", detectors={"keen": Spots(70, "keen")})
     found = history([tmp_path / "run"])
-    assert found.rule.setting == "baseline"
+    assert found.rule.setting == "clean"
     (point,) = found.points
     assert (point.value or 0) > 0.5
     (tmp_path / "run" / "report.html").unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,10 +45,12 @@ def write_model(path: Path, *, prototypes: int = 0) -> None:
     rows = np.zeros((1, 5 + prototypes, 60), np.float32)
     rows[0, :5, 0] = [30, 20, 20, 20, 0.9]
     rows[0, 5:, 0] = 1
-    outputs = {
-        "output0": rows,
-        **({"output1": np.ones((1, prototypes, 12, 16), np.float32)} if prototypes else {}),
-    }
+    masks = {"output1": np.ones((1, prototypes, 12, 16), np.float32)} if prototypes else {}
+    write_constant(path, {"output0": rows, **masks})
+
+
+def write_constant(path: Path, outputs: Mapping[str, Any]) -> None:
+    """Write a model that always answers the same."""
     nodes = [
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values, f"{name}_value"))
         for name, values in outputs.items()
@@ -59,6 +62,24 @@ def write_model(path: Path, *, prototypes: int = 0) -> None:
     ]
     graph = helper.make_graph(nodes, "tiny", [image], out)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
+
+
+def test_a_classifier_and_folders_of_classes_become_a_finished_run(tmp_path: Path) -> None:
+    """Without boxes and with a classifier, a folder says what its images show: half of them a cat."""
+    for number, name in enumerate(["cat", "dog"]):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for shade in (60, 160):
+            image = np.full((48, 64, 3), shade + number, np.uint8)
+            write_image(tmp_path / "data" / name / f"{shade}.png", image)
+    write_constant(tmp_path / "model.onnx", {"scores": np.array([[0.9, 0.1]], np.float32)})
+    study = tmp_path / "study.yaml"
+    said = adverse("init", tmp_path / "data", tmp_path / "model.onnx", "--out", study)
+    assert said.exit_code == 0, said.output
+    assert yaml.safe_load(study.read_text())["data"]["format"] == "class-folders"
+    ran = adverse("run", study, "--workers", 0, "--out", tmp_path / "run")
+    assert ran.exit_code == 0, ran.output
+    rows = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())["rows"]
+    assert {row["scores"]["top1"] for row in rows} == {0.5}
 
 
 def adverse(*words: object) -> Any:

@@ -35,6 +35,7 @@ from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
 from adverse.robot.profile import Robot
 from adverse.store.read import Store
+from adverse.text import CLEAN, setting_id
 
 EXAMPLE_SENSITIVITY = 0.01
 """Expected false positives per image at which the logs that a report shows are driven."""
@@ -259,7 +260,7 @@ class Driven:
 def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: str | None = None) -> Driven:
     """Drive one log of a run at the level nearest to a sensitivity (expected false positives per image)."""
     _known("SUT", sut, store.suts)
-    chosen = setting or store.run.baseline.id
+    chosen = setting_id(setting or CLEAN)
     _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
     context = run_context(store, [store.frames.logs.index(log)])

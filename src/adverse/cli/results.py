@@ -34,7 +34,10 @@ DrivePath = Annotated[
 ]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")]
 Suts = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
-Settings = Annotated[list[str] | None, typer.Option("--setting", help="Only this setting's id; repeatable.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--setting", help="Only this mutation by its id, or clean; repeatable."),
+]
 
 
 def report(
@@ -158,7 +161,7 @@ def export(
     \b
     Examples:
         adverse export runs/orchard coco
-        adverse export runs/orchard coco --sut yolo --setting identity
+        adverse export runs/orchard coco --sut yolo --setting clean
     """
     from adverse.interop.coco_results import ANNOTATIONS, INDEX, export_coco
     from adverse.text import counted

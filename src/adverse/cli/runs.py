@@ -87,6 +87,7 @@ def plan(
             "suts": {task.name: task.fingerprint for task in made.job.suts},
             "images": {"planned": total, "done": total - to_do, "to_do": to_do},
             "seconds": None if time is None else time.seconds,
+            "seconds_with_results": None if time is None else time.longest_s,
             "changed": list(made.again),
             "warnings": list(made.warnings),
             "problems": [{"what": error.what, **dict(error.details())} for error in made.blocked],
@@ -351,8 +352,8 @@ def _time_words(time: TimeEstimate | None) -> str:
     if time is None:
         return "not known: a sample of two images did not end within half a minute"
     return (
-        f"about {duration(time.seconds)} to {duration(time.longest_s)} with the results: the first "
-        f"for the images with {counted(time.workers, 'worker')}, by a timed sample of {time.images} of them"
+        f"about {duration(time.seconds)} for the images with {counted(time.workers, 'worker')} (by a timed "
+        f"sample of {time.images} of them); {duration(time.longest_s)} with results and report"
     )
 
 

@@ -233,9 +233,9 @@ def predict_contextual(table: ScoreTable, *, simple: str, contextual: str) -> Pr
         raise DataError(
             "too few SUTs to leave one out",
             where=table.where,
-            got=f"{len(table.suts)} SUTs",
+            got=str(len(table.suts)),
             wanted=f"at least {LEAST_SUTS}: one to predict, the others to learn from",
-            fix="Add columns for more SUTs.",
+            fix="Add SUTs: to the study and run it, or as columns of the table.",
         )
     known, wanted = table.relative(sources), table.relative(targets)
     return Predictions(

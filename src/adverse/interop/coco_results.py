@@ -29,6 +29,7 @@ from adverse.store.read import Store
 from adverse.store.seal_list import digest_of
 from adverse.store.seals import changed, hash_inside
 from adverse.store.verify import Verification, added
+from adverse.text import setting_id
 
 ANNOTATIONS, INDEX = "annotations.json", "index.json"
 KIND = "folder of COCO results"
@@ -58,7 +59,10 @@ def export_coco(
     """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
     store = finished(run)
     _check(store, run)
-    chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.groups))
+    chosen = (
+        _chosen("SUT", suts, store.suts),
+        _chosen("setting", [setting_id(name) for name in settings], list(store.groups)),
+    )
     frames = pq.read_table(store.folder.frames).to_pylist()
     test = [frame for frame in frames if frame["split"] == "test"]
     ids = Ids(image_ids(test), _category_ids(store))

@@ -26,12 +26,13 @@ from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.plugins import Option, Plugin, Registry
 from adverse.process_settings import settings_of
 from adverse.seeds import generator
+from adverse.text import BASELINE as CLEAN_ID
 from adverse.types import Depth, Group, Image, Setting, Step
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
-BASELINE = "identity"
+BASELINE = CLEAN_ID
 GROUPS: tuple[Group, ...] = ("mild", "severe")
 LOG = "log"
 """What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""

@@ -15,7 +15,7 @@ from adverse.benchmarks.table import BenchTable
 from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError
 from adverse.report.intervals import interval_text
-from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
 from adverse.store.folder import BENCHMARK
 from adverse.store.read import Store
 from adverse.text import counted, shown
@@ -298,7 +298,7 @@ def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:
     baseline = rows[0]["per_class"]
     lines = tuple(
         (
-            Cell(row["setting"]),
+            setting_cell(row["setting"]),
             *(_class_score(row["per_class"].get(name), baseline.get(name), row) for name in classes),
         )
         for row in rows

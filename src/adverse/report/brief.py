@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from adverse.analysis.headline import (
     Condition,
@@ -20,7 +21,7 @@ from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table, Tone
 from adverse.store.run import Run
-from adverse.text import SCORE_WORDS, shown
+from adverse.text import CLEAN, SCORE_WORDS, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
@@ -37,7 +38,11 @@ LONGEST = 30
 SHORT = 16
 """A SUT's name that is no wider than its figures."""
 ROOMY = 2
-"""SUTs beside each other whose clean figures have room for their intervals too."""
+"""SUTs beside each other whose clean figures have room for their intervals; of more they stand below."""
+MOST_ACROSS = 6
+"""SUTs beside each other whose figures 80 characters hold; more stand below each other."""
+MOST_DOWN, NAME_DOWN, HARDEST_DOWN = 14, 16, 17
+"""SUTs below each other, and the characters of their names and of what is hardest for them."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -53,13 +58,19 @@ def brief_table(summary: Summary, run: Run) -> Table:
     clean = [
         Cell(
             value,
-            "failed" if sut in failed else _clean(head, sut, intervals=len(suts) <= ROOMY),
+            "failed"
+            if sut in failed
+            else _clean(head, sut, intervals=len(suts) <= ROOMY or len(suts) > MOST_ACROSS),
             marks="" if sut in failed or value is None else _marks(sut in faulty, sut in head.incomplete),
         )
         for sut, value in head.clean.items()
     ]
-    rows = [(Cell("clean", tone="strong"), *clean)]
-    groups = {1: ""}
+    if len(suts) > MOST_ACROSS:
+        return _suts_down(summary, head, clean, faulty)
+    rows = [(Cell(CLEAN, tone="strong"), *clean)]
+    if len(suts) > ROOMY:
+        rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
+    groups = {len(rows): ""}
     most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
     rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.conditions[:most]]
     groups[len(rows)] = ""
@@ -78,6 +89,37 @@ def brief_table(summary: Summary, run: Run) -> Table:
     )
 
 
+def _suts_down(summary: Summary, head: Headline, clean: Sequence[Cell], faulty: Collection[str]) -> Table:
+    """Return a line for each of many SUTs: clean, in the worst cases, and under what it keeps least."""
+    rows = []
+    for sut, cell in zip(head.clean, clean, strict=True):
+        worst = (_cell(case.by_sut.get(sut), faulty=sut in faulty, intervals=False) for case in head.worst)
+        name = shown(marked_name(summary, sut), longest=NAME_DOWN)
+        rows.append((Cell(sut, name), cell, *worst, Cell(_hardest(head, sut))))
+    columns = (
+        Column("SUT", align="left", no_wrap=True),
+        Column(CLEAN, no_wrap=True),
+        *(Column(case.words) for case in head.worst),
+        Column("keeps least under", align="left", brief="least under", no_wrap=True),
+    )
+    more = f"and {len(rows) - MOST_DOWN} more SUTs: --tables" if len(rows) > MOST_DOWN else ""
+    return Table("brief", _title(summary, head), columns, tuple(rows[:MOST_DOWN]), caption=more)
+
+
+def _hardest(head: Headline, sut: str) -> str:
+    """Return the mutation that leaves a SUT least, as far as there is room for its name."""
+    known = [
+        (one.share, condition.words)
+        for condition in head.conditions
+        if (one := condition.by_sut.get(sut)) and one.share is not None
+    ]
+    if not known:
+        return "-"
+    words = shown(min(known)[1]).split(" ")
+    fitting = [" ".join(words[:count]) for count in range(1, len(words) + 1)]
+    return next((text for text in reversed(fitting) if len(text) <= HARDEST_DOWN), words[0][:HARDEST_DOWN])
+
+
 def _clean(head: Headline, sut: str, *, intervals: bool) -> str:
     value = head.clean[sut]
     if value is None:
@@ -87,10 +129,42 @@ def _clean(head: Headline, sut: str, *, intervals: bool) -> str:
     return f"{value:.3f} ({words})" if words else f"{value:.3f}"
 
 
+def _clean_ends(head: Headline, told: Collection[str], suts: Sequence[str]) -> list[tuple[Cell, ...]]:
+    """Return the intervals of the clean figures as lines of their own; of many SUTs one line for each end."""
+    known = {
+        sut: interval
+        for sut in told
+        if head.clean[sut] is not None and (interval := head.clean_intervals.get(sut))
+    }
+    if not known:
+        return []
+    if len(suts) <= ABREAST:
+        texts = {sut: interval_or_reason(interval).partition(":")[0] for sut, interval in known.items()}
+        return [_soft_row("  95 % interval", texts, suts)]
+    ends = ("low", "  95 % from"), ("high", "  to")
+    return [
+        _soft_row(words, {sut: _end(interval, end) for sut, interval in known.items()}, suts)
+        for end, words in ends
+    ]
+
+
+def _end(interval: Mapping[str, Any], end: str) -> str:
+    if interval[end] is None:
+        return "none"
+    return interval_text(interval[end], interval[end], status=interval["status"]).partition(" ")[0]
+
+
+def _soft_row(words: str, texts: Mapping[str, str], suts: Sequence[str]) -> tuple[Cell, ...]:
+    cells = (Cell(texts.get(sut), texts.get(sut, "-"), tone="soft") for sut in suts)
+    return Cell(words, tone="soft"), *cells
+
+
 def _title(summary: Summary, head: Headline) -> str:
     name = f"area at level {head.level}" if head.level else SCORE_WORDS[str(summary.data["metric"])]
     grouped = any(condition.settings > 1 for condition in head.conditions)
-    return f"{name}, clean, and the share of it that survives{' every strength' if grouped else ''}"
+    if not head.conditions:
+        return f"{name}, {CLEAN}; no mutation was run"
+    return f"{name}, {CLEAN}, and the share of it that survives{' every strength' if grouped else ''}"
 
 
 def _row(
@@ -166,7 +240,9 @@ def _cost_words(one: StopCosts, most: int) -> str:
         if cost.lost > 0
     ]
     more = [f"{len(costs) - most} more"] if len(costs) > most else []
-    text = ", ".join([*costs[:most], *more]) or "no mutation costs a stop"
+    text = ", ".join([*costs[:most], *more]) or (
+        "no mutation costs a stop" if one.costs or one.untested else "no mutation was run"
+    )
     if one.untested:
         text += f"; {one.untested} not driven in all logs"
     return f"{one.stopped} of {one.logs} clean; {text}"

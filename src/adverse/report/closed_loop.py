@@ -12,7 +12,7 @@ from adverse.analysis.results import read_summary
 from adverse.report.chart import Chart, Line, Mark, time_panel
 from adverse.report.table import Cell, Column, Table, columns
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import setting_text, shown
 
 DASHES = "6 4"
 
@@ -86,7 +86,7 @@ def drives(store: Store) -> list[DrivenLog]:
 
 
 def _driven_log(driven: Driven) -> DrivenLog:
-    text = f"{driven.sut} under {driven.setting} on {driven.log}: {verdict(driven)}"
+    text = f"{driven.sut} under {setting_text(driven.setting)} on {driven.log}: {verdict(driven)}"
     story = (
         f"{text}; up to {driven.tolerance_m:g} m later is in time "
         f"(at {EXAMPLE_SENSITIVITY:g} false positives per image)."
@@ -128,4 +128,4 @@ def _steps(driven: Driven) -> Table:
 
 
 def _title(driven: Driven) -> str:
-    return f"{shown(driven.log)}, {shown(driven.sut)}, {shown(driven.setting)}"
+    return f"{shown(driven.log)}, {shown(driven.sut)}, {setting_text(driven.setting)}"

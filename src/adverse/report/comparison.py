@@ -10,9 +10,9 @@ from adverse.analysis.pairing import Change
 from adverse.report.chart import interval_bar
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.table import Cell, Column, Table, Tone, columns
+from adverse.report.table import Cell, Column, Table, Tone, columns, setting_cell
 from adverse.store.read import Store
-from adverse.text import counted, shown
+from adverse.text import counted, setting_text, shown
 
 HEADS = {
     "regression": "Regressions",
@@ -89,7 +89,7 @@ def _nothing_certain(comparison: Comparison) -> str:
     worst = min(open_ones, key=lambda change: change.size)
     if worst.size >= 0:
         return first
-    place = f"{worst.level} of {sut_words(worst)} under {shown(worst.setting)}"
+    place = f"{worst.level} of {sut_words(worst)} under {setting_text(worst.setting)}"
     return f"{first}, first of all {place}: {_number(worst.before)} -> {_number(worst.after)}"
 
 
@@ -111,7 +111,7 @@ def comparison_table(comparison: Comparison, outcomes: Sequence[str] = tuple(HEA
         (
             Cell(sut_words(change)),
             Cell(change.level),
-            Cell(change.setting),
+            setting_cell(change.setting),
             Cell(change.before),
             Cell(change.after),
             Cell(

@@ -14,7 +14,7 @@ from adverse.report.layout import rendered
 from adverse.report.pictures import picture
 from adverse.report.table import Cell, Table, columns
 from adverse.requirements.coverage import BINS, Example, SettingCoverage, family_rows, histogram
-from adverse.text import counted, shown
+from adverse.text import counted, setting_text, shown
 
 SHADES = ("#9ecae1", "#6baed6", "#3182bd", "#08519c", "#08306b")
 """Light to dark blue: severities in their order."""
@@ -49,7 +49,7 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
     if unknown:
         lines.append(f"nobody was asked about {', '.join(map(shown, unknown))}: no threshold is known")
     lines += [
-        f"{shown(row.setting)}: {counted(len(row.refused), 'image')} could not be measured "
+        f"{setting_text(row.setting)}: {counted(len(row.refused), 'image')} could not be measured "
         f"({shown(row.refused[0])})"
         for row in rows
         if row.refused

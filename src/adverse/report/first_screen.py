@@ -29,7 +29,7 @@ from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.report.verdicts import MARKS, TONES, worst_first
-from adverse.requirements.gate import BOUNDS
+from adverse.requirements.gate import BOUNDS, rules_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Verdict
 from adverse.store.run import Run
@@ -38,7 +38,9 @@ from adverse.text import SCORE_WORDS, counted, shown
 CHIPS = 4
 """Rules, or conditions, that the banner names."""
 MOST_SUTS, MOST_ROWS = 5, 10
-ROW_PX, SUT_PX, CHART_PX = 16, 9, 390
+ROW_PX, SUT_PX, CHART_PX, LEGEND_PX = 16, 9, 390, 22
+OVER_THE_EDGE = 1.005
+"""A share that is read as more than 100%."""
 WIDTHS = {"wide": (640, 150), "narrow": (372, 140)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
@@ -177,18 +179,24 @@ def _tested(run: Run, logs: int) -> str:
 
 
 def _verdict_banner(judged: Sequence[Verdict]) -> Banner:
-    order = worst_first(judged)
+    rules = {rule.folded: (name, len(rule.verdicts)) for name, rule in rules_of(judged)}
+    order = worst_first(list(rules))
     outcome = order[0].outcome
-    chips = tuple(
-        Chip(MARKS[one.outcome], _rule_words(one), _measured(one), TONES[one.outcome])
-        for one in order[:CHIPS]
-    )
+    chips = tuple(_rule_chip(one, *rules[one]) for one in order[:CHIPS])
     return Banner(str(outcome), TONES[outcome], chips, max(0, len(order) - CHIPS))
 
 
-def _rule_words(verdict: Verdict) -> str:
+def _rule_chip(verdict: Verdict, name: str, count: int) -> Chip:
+    """Return a rule by the verdict that decides; of a rule over many mutations it says which that is."""
+    detail = _measured(verdict)
+    if count > 1:
+        worst = verdict.name.removeprefix(name).strip().removeprefix("under ").removeprefix("on ")
+        detail += f"; the worst of {count}: {shown(worst, longest=LONGEST_RULE)}"
+    return Chip(MARKS[verdict.outcome], _rule_words(verdict, name), detail, TONES[verdict.outcome])
+
+
+def _rule_words(verdict: Verdict, words: str) -> str:
     """Return the name of a rule; of one without a name what it is about, as its limit stands below."""
-    words = verdict.name
     if words == verdict.requirement:
         for bound in BOUNDS.values():
             words = words.removeprefix(bound)
@@ -237,7 +245,7 @@ def _cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banne
         doubt = Chip(
             "?",
             f"Too few logs to tell: {counted(logs, 'log')}",
-            f"{example}, which says nothing; add logs",
+            f"{example}, too wide to rely on; add logs",
             "doubt",
         )
         chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
@@ -317,7 +325,8 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn = suts[:MOST_SUTS]
-    most = min(MOST_ROWS, CHART_PX // (ROW_PX + SUT_PX * len(drawn)))
+    room = CHART_PX - LEGEND_PX * (len(drawn) - 1)
+    most = min(MOST_ROWS, room // (ROW_PX + SUT_PX * len(drawn)))
     rows = head.conditions[:most]
     left_out = [
         *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
@@ -334,6 +343,9 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     )
     drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     words = _measure_words(head, summary)
+    shares = [one.share for row in rows for sut in drawn if (one := row.by_sut.get(sut))]
+    if any(share is not None and share > OVER_THE_EDGE for share in shares):
+        words += " More than 100% is drawn at the edge."
     return SurvivalFigure(head.level, words, drawings, legend, " and ".join(left_out), _numbers(head, suts))
 
 

@@ -29,7 +29,7 @@ from adverse.errors import AdverseError
 from adverse.report.pictures import Kind, Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers, RankedClasses
-from adverse.text import shown
+from adverse.text import CLEAN, shown
 from adverse.types import Image
 
 FAILURES = 12
@@ -123,7 +123,7 @@ def telling_image(looker: Looker) -> ImageFailure | None:
     under = shown(setting_words(setting))
     before, after = (
         Shot(words, picture(image, widest=WIDEST_FAILURE), None)
-        for image, words in zip(both, ("clean", f"under {row['setting']}"), strict=True)
+        for image, words in zip(both, (CLEAN, f"under {under}"), strict=True)
     )
     score = row["score"] or 0.0
     if store.task == "segmentation":
@@ -188,12 +188,11 @@ def _failure(
 ) -> Failure:
     change = row["visual_change"]
     words = f"pixels moved by {moved:.1f} of 255 levels" if change is None else f"visual change {change:.2f}"
-    settings = ((baseline, "clean"), (row["setting"], f"under {row['setting']}"))
-    before, after = (
-        _shot(image, marks.of(row, setting), said)
-        for image, (setting, said) in zip(images, settings, strict=True)
-    )
     setting = next(one for one in marks.store.run.settings if one.id == row["setting"])
+    settings = ((baseline, CLEAN), (row["setting"], f"under {shown(setting_words(setting))}"))
+    before, after = (
+        _shot(image, marks.of(row, name), said) for image, (name, said) in zip(images, settings, strict=True)
+    )
     near = row["overlap_after"] >= NEAR
     address = explorer_address(row, baseline)
     return Failure(row, setting_words(setting), near, words, (before, after), address)

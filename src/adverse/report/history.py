@@ -10,6 +10,7 @@ from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
+from adverse.requirements.gate import ON_CLEAN
 from adverse.requirements.history import History, HistoryPoint
 from adverse.requirements.rules import PERCENT
 from adverse.text import counted, shown
@@ -49,8 +50,10 @@ def title(history: History) -> str:
 
 def _short_names(history: History) -> dict[str, str]:
     """Return what each figure is called beside the others: its SUT, where all else is the same."""
+    ends = (" at ", " under ", ON_CLEAN)
     parts = {
-        figure: figure.partition(" at " if " at " in figure else " under ") for figure in history.figures
+        figure: figure.partition(next((end for end in ends if end in figure), ends[0]))
+        for figure in history.figures
     }
     same = len({"".join(part[1:]) for part in parts.values()}) == 1
     return {figure: part[0] if same else figure for figure, part in parts.items()}

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from adverse.report.table import Table
-from adverse.text import shown
+from adverse.text import setting_text, shown
 
 
 def rendered(template: str, **content: Any) -> str:
@@ -35,7 +35,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"twin": _twin, "shown": shown}
+    environment.globals |= {"twin": _twin, "shown": shown, "setting_text": setting_text}
     return environment
 
 

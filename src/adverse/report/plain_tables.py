@@ -10,8 +10,8 @@ from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import marked_name
-from adverse.report.table import Cell, Column, Row, Table
-from adverse.text import shown
+from adverse.report.table import Cell, Column, Row, Table, setting_cell
+from adverse.text import setting_text, shown
 
 HEADINGS = {
     "recall": "recall",
@@ -68,7 +68,7 @@ def plain_answer(summary: Summary) -> list[str]:
         text = f"{shown(sut)} {baseline['recall']:.2f}"
         worst = min(mine, key=lambda row: row["recall"])
         if worst is not baseline:
-            text += f" (at worst {worst['recall']:.2f}, under {shown(worst['setting'])})"
+            text += f" (at worst {worst['recall']:.2f}, under {setting_text(worst['setting'])})"
         parts.append(text)
     if not parts:
         return []
@@ -129,7 +129,7 @@ def _lines(rows: Sequence[Row], cells: Any) -> tuple[tuple[tuple[Cell, ...], ...
             groups[len(lines)] = words
         for setting in settings:
             by_sut = {row["sut"]: row for row in rows if row["setting"] == setting}
-            lines.append((Cell(setting, tone="" if words else "strong"), *cells(by_sut)))
+            lines.append((setting_cell(setting, tone="" if words else "strong"), *cells(by_sut)))
     return tuple(lines), groups
 
 

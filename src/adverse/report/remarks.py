@@ -11,7 +11,7 @@ from adverse.report.run_tables import unreached
 from adverse.report.table import Row
 from adverse.store.folder import sut_log
 from adverse.store.records import MUTATION_ENDED, OUTAGES
-from adverse.text import counted
+from adverse.text import counted, setting_text
 
 SHOWN_CHANGES = 4
 CUT_SCORE = 0.01
@@ -278,7 +278,7 @@ def _folded(rows: Iterable[Row]) -> list[Row]:
 def _listed(troubles: Iterable[Row], table: str = "troubles") -> list[str]:
     rows = list(troubles)
     lines = [
-        f"  frame {row['frame']!r} under {row['settings'][0]}"
+        f"  frame {row['frame']!r} under {setting_text(row['settings'][0])}"
         + (f" and {len(row['settings']) - 1} more" if len(row["settings"]) > 1 else "")
         + f": {row['reason']}"
         for row in rows[:LISTED_TROUBLES]

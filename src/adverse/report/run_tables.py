@@ -16,8 +16,8 @@ from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
-from adverse.report.table import CLEAN, Cell, Column, Row, Table, columns
-from adverse.text import SCORE_WORDS, shown
+from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
+from adverse.text import CLEAN, SCORE_WORDS, setting_text, shown
 
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
@@ -180,7 +180,7 @@ def visual_change_table(summary: Summary) -> Table | None:
         return None
     rows = tuple(
         (
-            Cell(row["setting"]),
+            setting_cell(row["setting"]),
             Cell(row["median"]),
             Cell(f"{row['least']:.3f} to {row['most']:.3f}"),
             Cell(row["unseen"], f"{row['unseen']:.0%}"),
@@ -270,7 +270,9 @@ def _matrix(
         for setting in settings:
             by_sut = {row["sut"]: row for row in rows if row["setting"] == setting}
             cells = (_figure(by_sut.get(sut), value, share) for sut in suts)
-            lines.append((Cell(setting, tone="" if words in ("mild", "severe") else "strong"), *cells))
+            lines.append(
+                (setting_cell(setting, tone="" if words in ("mild", "severe") else "strong"), *cells)
+            )
     records = tuple(_flat(row) for row in rows)
     headings = columns("mutation", *(marked_name(summary, sut) for sut in suts), format=".3f")
     return Table(name, title, headings, tuple(lines), records, groups, caption=caption)
@@ -305,7 +307,7 @@ def _at_0(row: Row, value: str) -> list[str]:
 
 
 def _note(row: Row, value: str, share: str) -> str:
-    parts = [f"{row['sut']} under {shown(row['setting'])}: {row[value]:.4f}"]
+    parts = [f"{row['sut']} under {setting_text(row['setting'])}: {row[value]:.4f}"]
     if value == "robust_area" and row["area"] is not None and row["group"] != "baseline":
         parts.append(f"{row['area']:.4f} under the mutation alone")
     interval = row.get(f"{value}_interval")

@@ -15,9 +15,9 @@ from adverse.analysis.results import Summary
 from adverse.curves.interval import interval_cells
 from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize, round_ticks
 from adverse.report.intervals import summary_interval
-from adverse.report.table import Cell, Table, columns
+from adverse.report.table import Cell, Table, columns, setting_cell
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import setting_text, shown
 
 NEVER, NOBODY = "never stops", "nobody in sight"
 ROW_PX, NAMES_PX, PLOT_PX = 24, 215, 250
@@ -114,13 +114,19 @@ def _stop_panel(
     place = BEYOND * (ticks[-1] - ticks[0]) if beyond else 0.0
     x = Axis(label, (ticks[0], ticks[-1] + place), tuple(ticks), infinite=beyond)
     rows = tuple(float(count - 1 - number) for number in range(count))
-    names = tuple(shown(name, longest=30) if named else "" for name in measured)
+    names = tuple(setting_text(name, longest=30) if named else "" for name in measured)
     y = Axis("", (-1.6, count - 0.4), rows, names=names)
     left = NAMES_PX if named else 16
     size = PanelSize(left + PLOT_PX + 40, 26 + 34 + ROW_PX * (count + 1), left, 40)
     parts = [quantiles(values) for values in measured.values()]
     boxes = [
-        Band(f"{BOX}: {setting}", [part["p25"], part["p75"]], [row - 0.25] * 2, [row + 0.25] * 2, BOX_COLOUR)
+        Band(
+            f"{BOX}: {setting_text(setting)}",
+            [part["p25"], part["p75"]],
+            [row - 0.25] * 2,
+            [row + 0.25] * 2,
+            BOX_COLOUR,
+        )
         for setting, part, row in zip(measured, parts, rows, strict=True)
     ]
     lines = [_reaches(parts, rows), _ticked("median", [part["p50"] for part in parts], rows)]
@@ -188,7 +194,7 @@ STOP_COLUMNS = (
 
 def _stop_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (
-        Cell(row["setting"]),
+        setting_cell(row["setting"]),
         Cell(row["logs"]),
         *(
             Cell(row[name], details=(summary_interval(row[f"{name}_interval"]),))

@@ -21,7 +21,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from adverse.text import cell as csv_cell
-from adverse.text import shown
+from adverse.text import setting_text, shown
 
 Row = Mapping[str, Any]
 Tone = Literal["", "strong", "soft", "good", "doubt", "bad"]
@@ -34,8 +34,6 @@ NARROWEST = 8
 """Letters that a line of a heading has room for, however narrow the cells below it are."""
 LONG_WORD = 12
 """Letters of a heading's word from which on it is also broken after an underscore."""
-CLEAN = "clean"
-"""What people read for the setting without a mutation."""
 MARKDOWN = "\\|`*_[]#!~"
 
 
@@ -87,6 +85,11 @@ class Cell:
     tone: Tone = ""
     drawing: str = ""
     """An SVG of our own."""
+
+
+def setting_cell(setting: object, *, tone: Tone = "") -> Cell:
+    """Return a setting as people read it; machines get its id."""
+    return Cell(setting, setting_text(setting), tone=tone)
 
 
 @dataclass(frozen=True)

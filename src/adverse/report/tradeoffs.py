@@ -21,9 +21,9 @@ from adverse.analysis.thresholds import MARKED
 from adverse.analysis.tradeoffs import RunCurves, TradeOff, left_out_frames, read_curves, robust_curve
 from adverse.errors import StudyError, suggestion
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
-from adverse.report.table import CLEAN, Cell, Row, Table, columns
+from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import CLEAN, setting_text, shown
 
 Array = NDArray[np.float64]
 STYLES = (
@@ -231,7 +231,7 @@ def curves_chart(store: Store, summary: Summary, level: str, setting: str) -> Ch
         known = dict.fromkeys(name for read in runs[level] for name in read.curves)
         raise StudyError(f"no SUT has a curve under {setting!r}", fix=suggestion(setting, known))
     panel = suts_panel(drawn, level_words(summary, level), "")
-    return Chart(f"{level} under {setting}", [panel], legend_left=True)
+    return Chart(f"{level} under {setting_text(setting)}", [panel], legend_left=True)
 
 
 def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:
@@ -281,7 +281,7 @@ def _robust(
         if setting in read.curves:
             clean, mutated = read.curves[baseline], read.curves[setting]
             row = _row(summary, read.level, read.sut, setting)
-            note = f"worst {group}: {shown(setting)} leaves {_areas(row, summary, baseline)}"
+            note = f"worst {group}: {setting_text(setting)} leaves {_areas(row, summary, baseline)}"
             notes.append(f"{note} on the frames used in both, not drawn" if setting in uneven else note)
             if setting not in uneven:
                 panels.append(robust_panel(clean, mutated, words, setting))

@@ -36,8 +36,10 @@ from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import kill_remarks
 from adverse.store.seals import made_by
+from adverse.text import BASELINE as BASELINE_ID
+from adverse.text import CLEAN
 
-BASELINE = "baseline"
+BASELINE, ON_CLEAN = "baseline", f" on {CLEAN} images"
 TABLES = {
     "mean_area": "means",
     "mean_robustness": "means",
@@ -221,7 +223,7 @@ class RunFigures:
         return bench_table(self.store, metric=metric)
 
     def _setting(self, setting: str) -> str:
-        return self.store.run.baseline.id if setting == BASELINE else setting
+        return BASELINE_ID if setting in (BASELINE, CLEAN) else setting
 
     def _settings(self, rule: Rule) -> list[str]:
         """Return the settings that a rule covers; for ADR and plain metrics Any means each of them."""
@@ -240,12 +242,13 @@ class RunFigures:
         )
 
     def _no_setting(self, setting: str) -> str:
-        close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.groups]).partition(" Known")[0]
+        known = [CLEAN, ANY_MILD, ANY, *self.store.groups]
+        close = suggestion(setting, known).partition(" Known")[0]
         return "the run has no such mutation" + (f". {close}" if close.startswith("Did") else "")
 
     @staticmethod
     def _of(sut: str, level: str | None, setting: str | None) -> str:
-        return sut + (f" at {level}" if level else "") + (f" under {setting}" if setting else "")
+        return sut + (f" at {level}" if level else "") + (under_words(setting) if setting else "")
 
 
 def _column(measure: str) -> str:
@@ -311,10 +314,35 @@ def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = N
         by_subject: dict[str, list[Verdict]] = {}
         many = rule.measure in BY_SETTING and rule.setting in (ANY, ANY_MILD)
         for number, (of, verdict) in enumerate(_verdicts(figures, rule)):
-            subject = of.rpartition(" under ")[0] if many else str(number)
+            subject = _subject(of) if many else str(number)
             by_subject.setdefault(subject, []).append(verdict)
         checked += [CheckedRule(tuple(verdicts)) for verdicts in by_subject.values()]
     return checked
+
+
+def under_words(setting: str) -> str:
+    """Return the end of what a figure is of: under which mutation, or on clean images."""
+    return ON_CLEAN if setting in (BASELINE, CLEAN, BASELINE_ID) else f" under {setting}"
+
+
+def rules_of(verdicts: Sequence[Verdict]) -> list[tuple[str, CheckedRule]]:
+    """Return verdicts as rules to be read once: those of one named rule under many mutations together.
+
+    What stands before each is its name without the mutation.
+    """
+    found: dict[tuple[str, float | None, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        subject = "" if verdict.name == verdict.requirement else _subject(verdict.name)
+        name = subject or verdict.name
+        found.setdefault((verdict.sut, verdict.required, name), []).append(verdict)
+    return [
+        (key[2] if len(mine) > 1 else mine[0].name, CheckedRule(tuple(mine))) for key, mine in found.items()
+    ]
+
+
+def _subject(of: str) -> str:
+    """Return what a figure is of, whatever the mutation; empty where it is of none."""
+    return of.removesuffix(ON_CLEAN) if of.endswith(ON_CLEAN) else of.rpartition(" under ")[0]
 
 
 def _room(verdict: Verdict) -> float:

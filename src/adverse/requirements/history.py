@@ -16,11 +16,12 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
-from adverse.requirements.gate import BASELINE, RunFigures
+from adverse.requirements.gate import RunFigures
 from adverse.requirements.rules import NEEDS, REQUIREMENTS, Rule
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
+from adverse.text import CLEAN
 
 MEASURES = tuple(measure for measure in NEEDS if measure != REQUIREMENTS)
 DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
@@ -129,7 +130,7 @@ def _rule(
         level = next(iter(headline_levels(read_summary(newest))), None)
     if "setting" in needs and setting is None:
         worst = chosen in ("robust_area", "robustness") and (measure or _tells(stores, chosen, level))
-        setting = ANY if worst else BASELINE
+        setting = ANY if worst else CLEAN
     every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
     return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
 

@@ -183,7 +183,7 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
 
 
 def _example(key: str) -> str:
-    return {"level": "path", "setting": "AnyMild, Any, baseline or the id of a mutation"}.get(key, "...")
+    return {"level": "path", "setting": "AnyMild, Any, clean or the id of a mutation"}.get(key, "...")
 
 
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from adverse.data.check import DataCheck, check
-from adverse.data.formats import guess, read_format
+from adverse.data.formats import LAST, Guess, guess, read_format
 from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.plugins import Plugin, Registry, bind
@@ -33,7 +33,7 @@ TILE = (480, 360)
 SURE = 0.3
 """Scores from which a detection is drawn."""
 TRUTH_COLOUR, FOUND_COLOUR = (255, 255, 255), (255, 176, 0)
-ONNX = ".onnx"
+ONNX, CLASS_FOLDERS = ".onnx", "class-folders"
 SPARSE = 0.5
 """Depth at a smaller share of the pixels is that of laser returns."""
 NAMED_CLASSES = 6
@@ -54,8 +54,13 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     given = {"root": str(data), **guessed.options}
     options = bind(guessed.format, given, where=str(data), base=Path.cwd())
     dataset = read_format(guessed.format, options, where=str(data))
-    checked = check(dataset, registry.all("mutation"))
     assumed = [f"the data are read as {guessed.format.name}"]
+    if guessed.format.name == LAST and not dataset.categories and _classifies(model):
+        guessed, given = Guess(registry.get("dataset", CLASS_FOLDERS), {}), {"root": str(data)}
+        options = bind(guessed.format, given, where=str(data), base=Path.cwd())
+        dataset = read_format(guessed.format, options, where=str(data))
+        assumed = [f"the data are read as {CLASS_FOLDERS}: the model is a classifier, and there are no boxes"]
+    checked = check(dataset, registry.all("mutation"))
     tried: list[str] = []
     if model is None:
         sut, system = _without_model(dataset, assumed), None
@@ -91,6 +96,14 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _classifies(model: Path | None) -> bool:
+    return (
+        model is not None
+        and model.suffix.lower() == ONNX
+        and guess_onnx(model, ()).options["decoder"] == "classification"
+    )
 
 
 def _gives_masks(sut: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -24,6 +25,8 @@ LONGEST_S = 30.0
 HEARS_EVERY_S = 0.2
 MAY_TAKE, RESULTS_S = 1.5, 10.0
 """Up to so many times what the sample says, and so much for reading the data and working out the results."""
+LEAST_BUSY = 0.05
+"""Cores that a worker takes at least: of one that only waits, twenty run beside each other on a core."""
 WORTH_TIMING = 500
 """Images left from which on a run times a sample first; fewer are soon done."""
 
@@ -35,11 +38,13 @@ class TimeEstimate:
     seconds: float
     workers: int
     images: int
+    crowded: float = 1.0
+    """How many programs want each core, those of others included: what is done once takes so much longer."""
 
     @property
     def longest_s(self) -> float:
         """What it may take with the results: other images may take longer, and curves have to be drawn."""
-        return MAY_TAKE * self.seconds + RESULTS_S
+        return MAY_TAKE * self.seconds + RESULTS_S * self.crowded
 
 
 def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) -> TimeEstimate | None:
@@ -51,15 +56,16 @@ def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) ->
     if not left or plan.blocked:
         return None
     sample = _sample(max(left, key=lambda unit: len(unit.cells)))
-    ends = _ends(plan, sample, stop)
+    ends, busy = _ends(plan, sample, stop)
     warm = len(sample) // 2 if len(ends) > len(sample) // 2 else 1
     images = sum(len(unit.cells) * len(unit.frames) for unit in sample[warm : len(ends)])
     if not images:
         return None
     per_image = (ends[-1] - ends[warm - 1]) / images
+    side_by_side = min(float(workers), len(left), max(_cores() / max(busy, LEAST_BUSY), 1.0))
     warmed = sum(len(unit.cells) * len(unit.frames) for unit in sample[:warm])
     once = max(ends[warm - 1] - per_image * warmed, 0.0)
-    return TimeEstimate(once + per_image * plan.pictures(left) / workers, workers, images)
+    return TimeEstimate(once + per_image * plan.pictures(left) / side_by_side, workers, images, _crowded())
 
 
 def _sample(unit: WorkUnit) -> list[WorkUnit]:
@@ -81,10 +87,13 @@ def _sample(unit: WorkUnit) -> list[WorkUnit]:
     return sample
 
 
-def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> list[float]:
-    """Return how long after the start each unit ended, of those that did within the longest time."""
+def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> tuple[list[float], float]:
+    """Return how long after the start each unit ended, of those that did within the longest time.
+
+    Also how many cores were busy meanwhile: a SUT that waits for a server leaves room for more workers.
+    """
     stop, over = Stop(), threading.Event()
-    begun = time.monotonic()
+    begun, before = time.monotonic(), _processor_s()
     latest = begun + LONGEST_S
 
     def give_up() -> None:
@@ -97,9 +106,25 @@ def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> lis
         try:
             engine = LocalEngine(1, Path(logs))
             work = StudyWork(plan.job, plan.registry)
-            return [time.monotonic() - begun for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
+            ends = [time.monotonic() - begun for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
+            return ends, (_processor_s() - before) / (time.monotonic() - begun)
         finally:
             over.set()
+
+
+def _processor_s() -> float:
+    """Return the processor time of this process and of all children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def _crowded() -> float:
+    """Return the load of the last minute for each core, and 1 where there is room or nobody knows."""
+    return max(os.getloadavg()[0] / _cores(), 1.0) if hasattr(os, "getloadavg") else 1.0
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Silent:

@@ -61,7 +61,7 @@ def test_two_settings_have_their_robustness_roc(guest: TestClient, run: Path) ->
         first = guest.get("/explore.json", params=pick).json()["comparisons"][0]
         (row,) = (r for r in rows if (r["level"], r["sut"], r["setting"]) == (level, sut, setting))
         assert first["title"].endswith(f"area {row['robust_area']:.3f}")
-        assert [line["name"] for line in first["legend"][:2]] == ["identity", setting]
+        assert [line["name"] for line in first["legend"][:2]] == ["clean", setting]
         alone = guest.get("/explore.json", params={**pick, "right": setting}).json()["comparisons"][0]
         assert alone["title"] == first["title"]  # with the baseline, where there is one setting
     same = guest.get("/explore.json", params={**pick, "left": "identity"}).json()["comparisons"]

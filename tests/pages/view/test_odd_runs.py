@@ -69,7 +69,7 @@ def test_what_the_data_cannot_answer_is_said(tmp_path: Path, guest_of: Callable[
     guest = guest_of(run)
     page = guest.get("/explore.json").json()
     assert page["curves"]["lines"] == []
-    assert any("identity: the data cannot answer this" in text for text in page["curves"]["missing"])
+    assert any("clean: the data cannot answer this" in text for text in page["curves"]["missing"])
     assert "the data cannot answer this" in guest.get("/explore").text
 
 

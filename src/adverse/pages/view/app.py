@@ -29,7 +29,7 @@ from adverse.pages.view.session import ExploredRun, LoggedFrames
 from adverse.pages.view.thumbnails import Thumbnails
 from adverse.report.run_tables import level_tables
 from adverse.serving import assets, json_answer, templates_of
-from adverse.text import counted, shown, without_paths
+from adverse.text import CLEAN, counted, setting_text, shown, without_paths
 
 UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""
@@ -189,9 +189,15 @@ KEPT = {"Cache-Control": "private, max-age=60"}
 def routes(run: ExploredRun) -> list[BaseRoute]:
     """Return the routes that show a run."""
     pages, templates = Pages(run), templates_of(PACKAGE)
-    templates.globals |= {"shown": shown, "thinned": thinned, "scores": pages.scores}
+    templates.globals |= {
+        "shown": shown,
+        "setting_text": setting_text,
+        "thinned": thinned,
+        "scores": pages.scores,
+    }
     templates.filters |= {
         "named": _named,
+        "setting": _setting,
         "worded": _worded,
         "in_query": _in_query,
         "grouped": _grouped,
@@ -278,6 +284,10 @@ def _named(name: str) -> tuple[str, str]:
     return name, shown(name)
 
 
+def _setting(setting: str) -> tuple[str, str]:
+    return setting, setting_text(setting)
+
+
 def _worded(choice: dict[str, str]) -> tuple[str, str]:
     return choice["name"], choice["words"]
 
@@ -287,7 +297,8 @@ def _in_query(values: Mapping[str, str | int], **changes: str | int) -> str:
 
 
 def _grouped(setting: dict[str, str]) -> tuple[str, str]:
-    return setting["name"], f"{shown(setting['name'])} ({setting['group']})"
+    words = setting_text(setting["name"])
+    return setting["name"], words if words == CLEAN else f"{words} ({setting['group']})"
 
 
 def _counted_log(log: dict[str, Any]) -> tuple[str, str]:

@@ -37,7 +37,7 @@ from adverse.report.tradeoffs import (
 from adverse.report.tradeoffs import curve_panels as drawn_panels
 from adverse.robot.playback import Trace
 from adverse.robot.vehicle import TOUCHING_M
-from adverse.text import counted, shown
+from adverse.text import counted, setting_text, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
 SHAPES = ("circle", "diamond", "dot", "dot", "dot")
@@ -49,7 +49,7 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     curves = run.curves(pick.sut, pick.level)
     roles = _roles(run, pick)
     drawn = [(name, curves[name]) for name in roles if name in curves]
-    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in curves]
+    missing = [f"{setting_text(name)}: the data cannot answer this" for name in roles if name not in curves]
     rows = run.rows_of(pick.level, pick.sut)
     size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
@@ -111,7 +111,7 @@ def comparisons(run: ExploredRun, pick: Pick) -> list[dict[str, Any]]:
         drawn = [replace(curve, name=sut) for sut, curve in suts.items() if curve is not None]
         if len(drawn) > 1:
             legend = [(curve.name, *sut_style(number)[:2]) for number, curve in enumerate(drawn)]
-            title = f"all SUTs under {shown(setting)}"
+            title = f"all SUTs under {setting_text(setting)}"
             charts.append(_comparison(title, suts_panel(drawn, words, ""), legend))
     return charts
 
@@ -124,7 +124,11 @@ def _both(run: ExploredRun, pick: Pick, pair: Sequence[str]) -> dict[str, Any]:
     first, second = (curves[name] for name in pair)
     worst = robust_curve(first, second).area()
     title = f"{shown(pick.sut)}: the worse of both at every threshold, area {worst:.3f}"
-    legend = [(pair[0], *BASELINE_STYLE[:2]), (pair[1], *MUTATED_STYLE[:2]), ROBUST_LEGEND]
+    legend = [
+        (setting_text(pair[0]), *BASELINE_STYLE[:2]),
+        (setting_text(pair[1]), *MUTATED_STYLE[:2]),
+        ROBUST_LEGEND,
+    ]
     return _comparison(title, robust_panel(first, second, run.words_of(pick.level), ""), legend)
 
 
@@ -198,7 +202,7 @@ def _outcome_words(level: Mapping[str, Any], outcome: dict[str, Any], hits: int,
 def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     """Return the lines to draw, and what each is here for; the two settings first."""
     roles = {setting: side for side, setting in pick.sides.items()}
-    for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
+    for name, role in ((run.baseline, "for reference"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
         roles.setdefault(name, role)
     return roles
 
@@ -224,7 +228,12 @@ def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     except AdverseError as error:
         return {"why": f"{error.what[:1].upper()}{error.what[1:]}."}
     runs = [
-        (side, f"{side}: {shown(drive.sut)} under {shown(drive.setting)}", style_of(number)[0], drive.by_sut)
+        (
+            side,
+            f"{side}: {shown(drive.sut)} under {setting_text(drive.setting)}",
+            style_of(number)[0],
+            drive.by_sut,
+        )
         for number, (side, drive) in enumerate(driven.items())
     ]
     truth = next(iter(driven.values())).by_truth

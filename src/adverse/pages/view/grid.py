@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from adverse.pages.view.pick import number_in
 from adverse.pages.view.selection import EVERYBODY, Selection, Selections
 from adverse.pages.view.session import ExploredRun
-from adverse.text import counted, shown
+from adverse.text import counted, setting_text, shown
 
 PER_PAGE = 60
 SHOW_WORDS = {
@@ -77,7 +77,7 @@ def walk(run: ExploredRun, selections: Selections, query: Mapping[str, str]) -> 
         row = rows.rows(place, 1) if 0 <= place < len(rows) else []
         return _address(run, selections, selection, place, row[0]) if row else None
 
-    words = [SHOW_WORDS[selection.show].partition(":")[0], f"under {shown(selection.mutation)}"]
+    words = [SHOW_WORDS[selection.show].partition(":")[0], f"under {setting_text(selection.mutation)}"]
     if selection.slice != EVERYBODY:
         words.append(shown(selection.slice))
     return {
