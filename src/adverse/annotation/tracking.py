@@ -54,6 +54,8 @@ LONGEST_S = 3.0
 """Over a longer time nobody is followed from one frame to the next."""
 AGREE_PX = 1.0
 """The partner carried by itself and the one found from the left image may differ by this."""
+AGREE_M = 0.01
+"""Where a body appears large, ways back and partners may differ by so much on it instead."""
 UNPOSED = 0.15
 """How far a camera whose pose is not known may move between two frames, as a share of the depth."""
 DISPARITY_ERROR_PX = 0.3
@@ -141,7 +143,10 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     half = HALF_PX
     if after.camera is not None and depth > 0:
         half = _half_px(after.camera.fx / depth)
-    point, likeness, why = _there_and_back(before.left, after.left, known.point, guess, half, scale, reach)
+    apart_px = max(RETURN_PX, _on_body_px(before, known.depth_m))
+    point, likeness, why = _there_and_back(
+        before.left, after.left, known.point, guess, half, scale, reach, apart_px
+    )
     if not why and not _inside(after.left, point, half[0] // 2):
         why = "it leaves the image"
     if why:
@@ -159,7 +164,7 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     )
     apart = math.hypot(carried.point[0] - expected[0], carried.point[1] - expected[1])
     worst = min(likeness, found.score, carried.score)
-    if apart > AGREE_PX:
+    if apart > max(AGREE_PX, _on_body_px(after, depth)):
         return found._replace(
             score=worst, why=f"left and right image disagree: the partner is {apart:.1f} px off"
         )
@@ -210,14 +215,21 @@ def _expected(before: View, after: View, known: Located, velocity_px: Point) -> 
 
 
 def _there_and_back(
-    before: Gray, after: Gray, point: Point, guess: Point, half: Half, scale: float, reach: float
+    before: Gray,
+    after: Gray,
+    point: Point,
+    guess: Point,
+    half: Half,
+    scale: float,
+    reach: float,
+    apart_px: float,
 ) -> Match:
     there = match_near(before, after, point, guess, half_px=half, scale=scale, reach_px=reach)
     if there.why:
         return there
     back = match_near(after, before, there.point, point, half_px=half, scale=1 / scale, reach_px=reach)
     apart = math.hypot(back.point[0] - point[0], back.point[1] - point[1])
-    if apart > RETURN_PX:
+    if apart > apart_px:
         return there._replace(why=f"the way back ends {apart:.1f} px beside where it began")
     return there
 
@@ -253,7 +265,7 @@ def _partner(
     start = width - there.point[0], point[1]
     back = match_in_row(mirrored, other, start, half_px=half, disparity_px=(least, most))
     apart = abs(width - back.point[0] - point[0])
-    if apart > RETURN_PX:
+    if apart > max(RETURN_PX, AGREE_M * px_per_m):
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
     return there
 
@@ -280,6 +292,11 @@ def _seconds(before: View, after: View) -> float:
     if before.time_s is None or after.time_s is None:
         return FRAME_S
     return abs(after.time_s - before.time_s)
+
+
+def _on_body_px(view: View, depth_m: float) -> float:
+    """Return how many pixels AGREE_M is at a depth; 0 where that is not known."""
+    return AGREE_M * view.camera.fx / depth_m if view.camera is not None and depth_m > 0 else 0.0
 
 
 def _inside(image: Gray, point: Point, margin: int) -> bool:
