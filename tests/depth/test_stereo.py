@@ -264,5 +264,5 @@ def test_the_rungs_of_a_ladder_are_not_behind_infinity(share: float) -> None:
         for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
     )
     check_pair(left, right, camera, where="here")
-    with pytest.raises(DataError, match="than infinity is|swapped"):
+    with pytest.raises(DataError, match=r"than infinity is|swapped"):
         check_pair(left, moved_left(right, -40), camera, where="here")

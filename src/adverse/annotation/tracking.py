@@ -60,6 +60,10 @@ UNPOSED = 0.15
 """How far a camera whose pose is not known may move between two frames, as a share of the depth."""
 DISPARITY_ERROR_PX = 0.3
 """What is allowed for the error of a match where depth is checked for jumps."""
+SMALL_M, LEAST_SMALL_PX, SMALL_CONTRAST = 0.06, 5, 4.0
+"""Half the side of a small piece, right at the point; how large it must appear, and how rich in contrast."""
+BODY_M = 0.25
+"""How much nearer or farther than the piece around it a point of a body can be."""
 NEAREST_M = 0.5
 LEAST_SEARCH_PX, SEARCH = 3.0, 0.15
 """How far from the disparity that is expected the partner is looked for: at least so much, or this share."""
@@ -115,6 +119,8 @@ def locate(
         if match.why or near_m or not depth > 0:
             break
         size, near_m = camera.fx / depth, depth
+    if not match.why:
+        match = _at_the_point(view.left, view.stereo, point, match)
     depth = stereo_depth_m(camera, point[0] - match.point[0])
     why = match.why
     if not why and not depth > 0:
@@ -268,6 +274,23 @@ def _partner(
     if apart > max(RETURN_PX, AGREE_M * px_per_m):
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
     return there
+
+
+def _at_the_point(left: Gray, stereo: tuple[Gray, Camera], point: Point, found: Match) -> Match:
+    """Return the partner by a small piece, where the body is near and textured enough for one.
+
+    Within a large one an arm, a knee or the roundness of the body is nearer or farther than the point itself.
+    """
+    right, camera = stereo
+    disparity = point[0] - found.point[0]
+    depth = stereo_depth_m(camera, disparity)
+    half = round(SMALL_M * camera.fx / depth) if depth > 0 else 0
+    if half < LEAST_SMALL_PX or piece(left, point, (half, half)).std() < SMALL_CONTRAST:
+        return found
+    reach = max(LEAST_SEARCH_PX, BODY_M * (disparity + camera.offset_px) / depth)
+    limits = disparity - reach, disparity + reach
+    small = match_in_row(left, right, point, half_px=(half, half), disparity_px=limits)
+    return found if small.why else small._replace(score=found.score)
 
 
 def _from_map(view: View, point: Point) -> Located:

@@ -37,14 +37,14 @@ BIAS_PX = 0.4
 """Standard deviation of what many frames share of the error of disparity; it fades as the view changes."""
 VIEW = 0.5
 """How much the view must change for that: a change of the logarithm of depth."""
-SLIP_PX = 0.15
+SLIP_PX = 0.3
 """How far a tracked point slips over the body from frame to frame."""
 SLIPPED_M = 0.1
 """How far it has slipped where no click tells."""
 CLICK_M = 0.003
 ANOTHER_M = 0.08
 """How far apart in depth two points are that were clicked on one body."""
-SURFACE_M = 0.03
+SURFACE_M = 0.04
 """How much the depth of a clicked point differs from that of the piece around it: bodies are not flat."""
 ERRORS = 2.0
 """The error that is told is so many standard deviations."""
@@ -53,8 +53,8 @@ PASSES = 2
 NEAREST_M = 0.2
 """Nearer places, and those behind the camera, are none to be linear about."""
 FAR_M = 100.0
-STATE = 9
-"""Place (3), velocity (3), bias of disparity (1), slip to the right and down (2)."""
+STATE = 10
+"""Place (3), velocity (3), bias of disparity (1), slip to the right, down and away over the body (3)."""
 
 
 class Sighting(NamedTuple):
@@ -85,7 +85,7 @@ def fitted_path(sightings: Sequence[Sighting]) -> Path:
             for sighting, place in zip(sightings, path.places_m, strict=True)
         ]
         about = np.where(np.array(depths)[:, None] > NEAREST_M, path.places_m, single)
-        path = _there_and_back(sightings, about)
+        path = _back(*_there(sightings, about))
     return path
 
 
@@ -99,8 +99,8 @@ class _Step(NamedTuple):
     covariance: Matrix
 
 
-def _there_and_back(sightings: Sequence[Sighting], about: Matrix) -> Path:
-    """Filter forward and smooth backward, all motions side by side, linear about given places."""
+def _there(sightings: Sequence[Sighting], about: Matrix) -> tuple[list[_Step], Vector]:
+    """Filter all motions side by side, linear about given places; return how likely each is, too."""
     steps: list[_Step] = []
     fits = np.log(CHANCES)
     mean, covariance = _start(about[0])
@@ -112,7 +112,8 @@ def _there_and_back(sightings: Sequence[Sighting], about: Matrix) -> Path:
             before = sightings[at - 1]
             depth_before = _projected(before, about[at - 1])[2]
             change, noise = _motion(sighting.time_s - before.time_s, depth_before, depth)
-            noise[:, 7, 7] = noise[:, 8, 8] = (SLIP_PX * depth / sighting.camera.fx) ** 2
+            for axis in (7, 8, 9):
+                noise[:, axis, axis] = (SLIP_PX * depth / sighting.camera.fx) ** 2
             if sighting.clicked and clicks:
                 noise[:, :3, :3] += ANOTHER_M**2 * np.eye(3)
             mean, covariance = mean @ change.T, change @ covariance @ change.T + noise
@@ -122,11 +123,12 @@ def _there_and_back(sightings: Sequence[Sighting], about: Matrix) -> Path:
         rows[:, :3] = slopes
         rows[2, 6] = 1.0
         rows[0, 7] = rows[1, 8] = sighting.camera.fx / depth
+        rows[2, 9] = -sighting.camera.fx * (sighting.camera.baseline_m or 0.0) / depth**2
         measured = np.array([*sighting.point, sighting.disparity_px]) - seen + slopes @ about[at]
         noises = np.array([POINT_PX, POINT_PX, MATCH_PX]) ** 2
         if sighting.clicked:  # here the point is where it was meant to be: it has not slipped
             rows = np.vstack([rows, np.eye(STATE)[7:]])
-            measured, noises = np.append(measured, [0.0, 0.0]), np.append(noises, [CLICK_M**2] * 2)
+            measured, noises = np.append(measured, [0.0] * 3), np.append(noises, [CLICK_M**2] * 3)
         missed = measured - mean @ rows.T
         scatter = rows @ covariance @ rows.T + np.diag(noises)
         gain = np.linalg.solve(scatter, rows @ covariance).transpose(0, 2, 1)
@@ -137,9 +139,14 @@ def _there_and_back(sightings: Sequence[Sighting], about: Matrix) -> Path:
         covariance = (covariance + covariance.transpose(0, 2, 1)) / 2
         steps.append(_Step(change, expected, expected_covariance, mean, covariance))
     chances = np.exp(fits - fits.max())
-    chances /= chances.sum()
+    return steps, chances / chances.sum()
+
+
+def _back(steps: Sequence[_Step], chances: Vector) -> Path:
+    """Smooth: later frames tell of earlier ones."""
     places, errors = np.zeros((len(steps), 3)), np.zeros(len(steps))
-    for at in range(len(steps) - 1, -1, -1):  # and back: later frames tell of earlier ones
+    mean, covariance = steps[-1].mean, steps[-1].covariance
+    for at in range(len(steps) - 1, -1, -1):
         step = steps[at]
         if at < len(steps) - 1:
             after = steps[at + 1]
@@ -163,7 +170,7 @@ def _start(place: Vector) -> tuple[Matrix, Matrix]:
     mean[:, :3] = place
     covariance = np.zeros((len(MOTIONS), STATE, STATE))
     for number, (_, speed) in enumerate(MOTIONS):
-        spread = [FAR_M] * 3 + [speed, speed, min(speed, UPWARD), BIAS_PX, SLIPPED_M, SLIPPED_M]
+        spread = [FAR_M] * 3 + [speed, speed, min(speed, UPWARD), BIAS_PX] + [SLIPPED_M] * 3
         covariance[number] = np.diag(np.square(spread))
     return mean, covariance
 
