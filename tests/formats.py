@@ -30,12 +30,12 @@ def text(path: Path, content: str) -> None:
     path.write_text(content)
 
 
-def voc_object(name: str, box: str = "11 6 30 40", difficult: int | None = 0) -> str:
+def voc_object(name: str, box: str = "11 6 30 40", difficult: int | None = 0, more: str = "") -> str:
     """Return an <object> of VOC's XML."""
     sides = zip(("xmin", "ymin", "xmax", "ymax"), box.split(), strict=True)
     corners = "".join(f"<{side}>{value}</{side}>" for side, value in sides)
     flag = "" if difficult is None else f"<difficult>{difficult}</difficult>"
-    return f"<object><name>{name}</name>{flag}<bndbox>{corners}</bndbox></object>\n"
+    return f"<object><name>{name}</name>{flag}<bndbox>{corners}</bndbox>{more}</object>\n"
 
 
 def voc_xml(*objects: str, source: str = "", width: int = WIDTH) -> str:

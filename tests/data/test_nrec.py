@@ -1,4 +1,4 @@
-"""The `nrec` format: logs by name and camera, time from the file name, and the 14 subsets."""
+"""The `nrec` format: logs by name and camera, time from the file name, subsets and ranges."""
 
 from __future__ import annotations
 
@@ -53,19 +53,22 @@ EXPECTED: dict[Subset, set[str]] = {
     "Pose=Unusual": {LYING},
     "Motion=Static": {CLEAR, PARTIAL, LYING},
     "Motion=Moving": set(),
+    "Range=Near": set(),  # nobody has a depth
+    "Range=Medium": set(),
+    "Range=Far": set(),
 }
 
 
 @pytest.mark.parametrize("subset", get_args(Subset))
-def test_the_fourteen_subsets(tmp_path: Path, subset: Subset) -> None:
+def test_the_subsets(tmp_path: Path, subset: Subset) -> None:
     data = nrec(write_nrec(tmp_path / "nrec"), split=ALL, subset=subset)  # type: ignore[arg-type]
     assert counting(data) == EXPECTED[subset]
     assert sum(len(frame.truth.boxes) for log in data.logs for frame in log.frames) == 4  # nobody is lost
     assert sum(len(log.frames) for log in data.logs) == 5  # and every image stays
 
 
-def test_there_are_fourteen() -> None:
-    assert len(COUNTS) == 14
+def test_there_are_fourteen_and_three_ranges() -> None:
+    assert len(COUNTS) == 14 + 3
     assert set(COUNTS) == set(get_args(Subset))
 
 
@@ -81,6 +84,39 @@ def test_scale_is_the_benchmarks_area(tmp_path: Path, right: int, bottom: int, s
     sizes: tuple[Subset, ...] = ("Scale=Large", "Scale=Medium", "Scale=Small")
     found = [subset for subset in sizes if CLEAR in counting(nrec(root, subset=subset))]
     assert found == [f"Scale={scale}"]
+
+
+def with_depth(root: Path, z: str) -> None:
+    """Give the clear person a <point> as the authors' VOCreadrecxml reads it."""
+    content = nrec_xml(voc_object("person", "1 1 41 41", more=f"<point><x>3</x><y>4</y><z>{z}</z></point>"))
+    text(root / f"test/collected/AnnotationsPositiveNegative/Image_2_0_{CLEAR}.xml", content)
+
+
+@pytest.mark.parametrize(
+    ("z", "subsets"),
+    [
+        ("9.99", {"Near"}),
+        ("10", set()),
+        ("10.1", {"Medium"}),
+        ("20", set()),
+        ("20.5", {"Far"}),
+        ("NaN", set()),
+        ("-1", set()),
+    ],
+)
+def test_ranges_leave_out_their_ends_and_who_has_no_depth(tmp_path: Path, z: str, subsets: set[str]) -> None:
+    """As bbGt does: v > zRng(1) && v < zRng(2), with [0 10], [10 20] and [20 inf]."""
+    with_depth(write_nrec(tmp_path / "nrec"), z)
+    ranges: tuple[Subset, ...] = ("Range=Near", "Range=Medium", "Range=Far")
+    found = {name for name in ranges if CLEAR in counting(nrec(tmp_path / "nrec", subset=name))}
+    assert found == {f"Range={name}" for name in subsets}
+    assert CLEAR in counting(nrec(tmp_path / "nrec"))
+
+
+def test_a_depth_that_is_not_in_metres_is_refused(tmp_path: Path) -> None:
+    with_depth(write_nrec(tmp_path / "nrec"), "9990")
+    with pytest.raises(DataError, match="metres, up to 1000"):
+        nrec(tmp_path / "nrec")
 
 
 def test_two_cameras_are_two_logs_and_other_classes_are_counted(tmp_path: Path) -> None:
@@ -169,6 +205,22 @@ def test_recordings_give_pairs_poses_and_positions(tmp_path: Path, geodetic: boo
     assert np.isnan(first.truth.positions_m).all()
     assert [frame.world_from_camera for frame in data.logs[1].frames] == [None, None]
     assert data.notes["images at whose time the track has no fixes"] == 2
+
+
+def test_the_depth_of_the_annotation_file_places_a_person(tmp_path: Path) -> None:
+    options = write_recording(tmp_path / "nrec")
+    with_depth(tmp_path / "nrec", "10")
+    first, second = nrec(tmp_path / "nrec", **{**options, "points": None}).logs[0].frames
+    assert first.truth.positions_m is not None
+    assert np.isnan(first.truth.positions_m).all()
+    assert second.truth.positions_m is not None
+    expected = [-11.5 / 50 * 10, 1.4 + 10, 9 + 3.5 / 50 * 10]  # as above, twice as far away
+    np.testing.assert_allclose(second.truth.positions_m[0], expected, atol=1e-4)
+    both = nrec(tmp_path / "nrec", **options).logs[0].frames[1].truth.positions_m
+    assert both is not None
+    assert both[0, 1] == pytest.approx(1.4 + 5, abs=1e-4)  # points of one's own come first
+    bare = nrec(tmp_path / "nrec").logs[0].frames[1].truth
+    assert bare.positions_m is None
 
 
 @pytest.mark.parametrize(

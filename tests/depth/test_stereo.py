@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from adverse import depth
+from adverse.data.worlds.orchard import orchard_log
+from adverse.data.worlds.rendering import render, right_of
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.depth.dense import ARTEFACT, HOOD, HOOD_M
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
@@ -18,6 +21,7 @@ from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
 from adverse.depth.stereo import check_pair
 from adverse.errors import DataError
+from adverse.seeds import generator
 from adverse.types import Camera
 from stereo_scenes import haze_error, orchard
 
@@ -247,3 +251,18 @@ def test_noise_in_the_sky_is_sky_and_a_leaf_before_it_is_not() -> None:
     assert sky[10, 20]
     assert not sky[10, 60]
     assert sky[:30].sum() == 30 * 90 - 1
+
+
+@pytest.mark.parametrize("share", [32 / 49, 1.0])
+def test_the_rungs_of_a_ladder_are_not_behind_infinity(share: float) -> None:
+    """Somebody carries one right before the camera: rungs are alike, and some are in the left image alone."""
+    script, camera = orchard_log(31, "test/positive004", "positive"), stereo_camera(640, 480)
+    time_s = share * script.drive.duration_s
+    pose = script.drive.pose(time_s)
+    left, right = (
+        render(script.scene(), camera, view, time_s, generator(1, "ladder", eye)).image
+        for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
+    )
+    check_pair(left, right, camera, where="here")
+    with pytest.raises(DataError, match=r"than infinity is|swapped"):
+        check_pair(left, moved_left(right, -40), camera, where="here")

@@ -1,6 +1,6 @@
 """Annotations as a data set: COCO with positions, alone or with the whole data set in the `folder` format.
 
-Positions are those of the points, made smooth over the frames of an object; where there is no point, those
+Positions are those of the points, fitted over the frames of an object; where there is no point, those
 that the data set gives. The data set itself is only read. An export appears whole or not at all.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from adverse.annotation.changes import Annotation, State
-from adverse.annotation.session import AnnotatedLog
+from adverse.annotation.session import UNSURE_M, AnnotatedLog, Placed
 from adverse.annotation.smoothing import smoothed_m
 from adverse.data.folder import TRUTH_FILE
 from adverse.data.images import DEFAULT_POLICY, ImageFile, write_image
@@ -32,8 +32,6 @@ from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.durable import flush_folder, flush_tree, storage_errors, write_file
 from adverse.types import Dataset, Frame, Log, Source
 
-SMOOTH_S = 0.5
-"""Standard deviation in seconds of the frames that a place is made smooth over."""
 HOOD = "hood.png"
 
 
@@ -45,6 +43,8 @@ class Exported(NamedTuple):
     boxes: int
     located: int
     left_out: tuple[str, ...]
+    unsure: tuple[str, ...] = ()
+    """Positions that may be off by more than 0.10 m: frame, object and by how much."""
 
 
 def export_coco(
@@ -125,29 +125,35 @@ def image_root(dataset: Dataset, data: Path) -> Path:
     return Path(os.path.commonpath([str(parent) for parent in parents]))
 
 
-def positions_m(
-    log: AnnotatedLog, number: int, *, smooth_s: float, inside_m: float
-) -> dict[int, NDArray[np.float64]]:
-    """Return the places of an object by frame: those by points smooth and `inside_m` behind the surface."""
-    found: dict[int, NDArray[np.float64]] = {}
-    marked: list[tuple[int, float, NDArray[np.float64], float]] = []
+def positions_m(log: AnnotatedLog, number: int, *, smooth_s: float, inside_m: float) -> dict[int, Placed]:
+    """Return the places of an object by frame: those by points fitted and `inside_m` behind the surface.
+
+    Points with partners are fitted all together; those of depth maps are made smooth over `smooth_s`. Where
+    that is 0 each is as its own match or map gives it.
+    """
+    found: dict[int, Placed] = {}
+    mapped: list[tuple[int, float, float]] = []
+    fitted = log.fitted(number) if smooth_s > 0 else {}
+    marked = []
     for at, what in log.state.of_object(number).items():
         place, depth, time_s = log.position_m(at, what), log.depth_m(at, what), log.frames[at].time_s
         if place is None:
             continue
-        found[at] = place
-        if what.located and depth is not None:
-            marked.append((at, float("nan") if time_s is None else time_s, place, depth))
-    if not marked:
-        return found
-    times = np.array([time_s for _, time_s, _, _ in marked])
-    places = np.array([place for _, _, place, _ in marked])
-    if np.isfinite(times).all():
-        places = smoothed_m(times, places, np.array([depth for *_, depth in marked]), smooth_s)
-    for (at, *_), place in zip(marked, places, strict=True):
-        pose = log.frames[at].world_from_camera
-        ray = np.zeros(3) if pose is None else place - pose[:3, 3]
-        found[at] = place + inside_m * ray / max(float(np.linalg.norm(ray)), 1e-9)
+        found[at] = fitted.get(at, Placed(place, None))
+        if what.located:
+            marked.append(at)
+            if at not in fitted and depth is not None and time_s is not None:
+                mapped.append((at, time_s, depth))
+    if mapped:
+        frames, times, depths = zip(*mapped, strict=True)
+        places = np.array([found[at].place_m for at in frames])
+        smooth = smoothed_m(np.array(times), places, np.array(depths), smooth_s)
+        found |= {at: Placed(place, None) for at, place in zip(frames, smooth, strict=True)}
+    for at in marked:
+        pose, placed = log.frames[at].world_from_camera, found[at]
+        ray = np.zeros(3) if pose is None else placed.place_m - pose[:3, 3]
+        away = inside_m * ray / max(float(np.linalg.norm(ray)), 1e-9)
+        found[at] = placed._replace(place_m=placed.place_m + away)
     return found
 
 
@@ -162,6 +168,7 @@ def _write(
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     left_out: list[str] = []
+    unsure: list[str] = []
     for log in dataset.logs:
         annotated = AnnotatedLog(log, state.logs[log.id])
         ids = {number for _, number in annotated.state.annotations}
@@ -187,19 +194,21 @@ def _write(
                 continue
             place = places[number].get(at)
             entry = _annotation(log.frames[at], what, number, place, categories)
+            if place is not None and place.error_m is not None and place.error_m > UNSURE_M:
+                unsure.append(f"{log.frames[at].id}, object {number}: {place.error_m:.2f} m")
             annotations.append({"id": len(annotations) + 1, "image_id": image_ids[at], **entry})
     listed = [{"id": number, "name": name} for number, name in enumerate(categories, start=1)]
     body = {"images": images, "annotations": annotations, "categories": listed}
     write_file(path, (json.dumps(body, allow_nan=False) + "\n").encode())
     located = sum("position_m" in entry for entry in annotations)
-    return Exported(path, len(images), len(annotations), located, tuple(left_out))
+    return Exported(path, len(images), len(annotations), located, tuple(left_out), tuple(unsure))
 
 
 def _annotation(
     frame: Frame,
     what: Annotation,
     number: int,
-    place: NDArray[np.float64] | None,
+    placed: Placed | None,
     categories: tuple[str, ...],
 ) -> dict[str, Any]:
     x0, y0, x1, y1 = what.box
@@ -218,8 +227,10 @@ def _annotation(
             entry["area"] = float(truth.area[row])
         if truth.attributes and truth.attributes[row]:
             entry["attributes"] = dict(truth.attributes[row])
-    if place is not None:
-        entry["position_m"] = [float(value) for value in place]
+    if placed is not None:
+        entry["position_m"] = [float(value) for value in placed.place_m]
+        if placed.error_m is not None:
+            entry["position_error_m"] = round(placed.error_m, 4)
     return entry
 
 

@@ -83,8 +83,7 @@ def match_in_row(
     back = refined(left, piece(right, there, half_px), point, across=True)
     placed = there[0] - (back[0] - x) / 2, y  # errors of interpolation have opposite signs either way
     score = max(float(scores[at]), correlation(patch, piece(right, placed, half_px)))
-    others = np.concatenate([scores[: max(at - APART_PX, 0)], scores[at + APART_PX + 1 :]])
-    return Match(placed, score, _doubt(score, float(others.max()) if len(others) else -1.0))
+    return Match(placed, score, _doubt(score, _next_peak(scores, at)))
 
 
 def match_near(
@@ -176,6 +175,17 @@ def _scores(image: Gray, patch: Gray) -> Gray:
     """Return the correlation of a patch with every place of an image that holds it."""
     scores: Gray = np.asarray(cv2.matchTemplate(image, patch, cv2.TM_CCOEFF_NORMED), np.float32)
     return scores
+
+
+def _next_peak(scores: NDArray[np.float32], at: int) -> float:
+    """Return the best score outside the hill whose top is `at`: its own slopes are no second place."""
+    first, last = at, at
+    while first > 0 and (at - first < APART_PX or scores[first - 1] <= scores[first]):
+        first -= 1
+    while last < len(scores) - 1 and (last - at < APART_PX or scores[last + 1] <= scores[last]):
+        last += 1
+    others = np.concatenate([scores[:first], scores[last + 1 :]])
+    return float(others.max()) if len(others) else -1.0
 
 
 def correlation(one: Gray, other: Gray) -> float:

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,14 @@ from adverse.annotation.changes import Annotation, Edit, LogState, State
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
 from adverse.annotation.matching import gray
 from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m, score
+from adverse.annotation.trajectory import Sighting, fitted_path
 from adverse.depth.calibration import check_camera
 from adverse.depth.stereo import check_pair
 from adverse.errors import AdverseError, DataError
 from adverse.types import Dataset, Image, Log
 
+UNSURE_M = 0.1
+"""A place that may be off by more than this is marked as unsure."""
 VIEWS = 24
 """Decoded frames that are kept."""
 OVERLAP = 0.5
@@ -35,6 +39,13 @@ class Tracking(NamedTuple):
     edits: tuple[Edit, ...]
     frame: int
     why: str
+
+
+class Placed(NamedTuple):
+    """A place in the world, and how far off it may be in metres (two standard deviations; None: unknown)."""
+
+    place_m: NDArray[np.float64]
+    error_m: float | None
 
 
 class AnnotatedLog:
@@ -123,6 +134,34 @@ class AnnotatedLog:
         if place is None or frame.camera is None or frame.world_from_camera is None:
             return None
         return seen_at(frame.camera, frame.world_from_camera, place)[1]
+
+    def fitted(self, number: int) -> dict[int, Placed]:
+        """Return where an object was by frame, as all its points and partners together tell.
+
+        Frames without a partner, a pose or a time are not among them.
+        """
+        at, sightings = [], []
+        for frame, what in self.state.of_object(number).items():
+            seen = self._sighting(frame, what)
+            if seen is not None:
+                at.append(frame)
+                sightings.append(seen)
+        if any(after.time_s <= before.time_s for before, after in pairwise(sightings)):
+            return {}
+        path = fitted_path(sightings)
+        return {
+            frame: Placed(place, float(error))
+            for frame, place, error in zip(at, path.places_m, path.errors_m, strict=True)
+        }
+
+    def unsure(self, number: int) -> dict[int, float]:
+        """Return the frames in which an object may be off by more than UNSURE_M, and by how much."""
+        errors = {frame: placed.error_m for frame, placed in self.fitted(number).items()}
+        return {
+            frame: round(error, 3)
+            for frame, error in errors.items()
+            if error is not None and error > UNSURE_M
+        }
 
     def jumps(self, number: int) -> list[tuple[int, str]]:
         """Return the frames in which an object is farther from where it was than anybody moves, and words."""
@@ -229,6 +268,17 @@ class AnnotatedLog:
             return self.position_m(at, what)
         return (
             None if located is None or camera is None else in_camera_m(camera, located.point, located.depth_m)
+        )
+
+    def _sighting(self, at: int, what: Annotation) -> Sighting | None:
+        frame, located = self.frames[at], self.known(at, what)
+        if located is None or located.right_x is None or not located.depth_m > 0:
+            return None
+        if frame.camera is None or frame.world_from_camera is None or frame.time_s is None:
+            return None
+        disparity, clicked = located.point[0] - located.right_x, what.point_by == "hand"
+        return Sighting(
+            frame.time_s, frame.camera, frame.world_from_camera, located.point, disparity, clicked
         )
 
     def _read_view(self, at: int) -> View:

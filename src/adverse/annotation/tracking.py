@@ -54,10 +54,16 @@ LONGEST_S = 3.0
 """Over a longer time nobody is followed from one frame to the next."""
 AGREE_PX = 1.0
 """The partner carried by itself and the one found from the left image may differ by this."""
+AGREE_M = 0.01
+"""Where a body appears large, ways back and partners may differ by so much on it instead."""
 UNPOSED = 0.15
 """How far a camera whose pose is not known may move between two frames, as a share of the depth."""
 DISPARITY_ERROR_PX = 0.3
 """What is allowed for the error of a match where depth is checked for jumps."""
+SMALL_M, LEAST_SMALL_PX, SMALL_CONTRAST = 0.06, 5, 4.0
+"""Half the side of a small piece, right at the point; how large it must appear, and how rich in contrast."""
+BODY_M = 0.25
+"""How much nearer or farther than the piece around it a point of a body can be."""
 NEAREST_M = 0.5
 LEAST_SEARCH_PX, SEARCH = 3.0, 0.15
 """How far from the disparity that is expected the partner is looked for: at least so much, or this share."""
@@ -113,6 +119,8 @@ def locate(
         if match.why or near_m or not depth > 0:
             break
         size, near_m = camera.fx / depth, depth
+    if not match.why:
+        match = _at_the_point(view.left, view.stereo, point, match)
     depth = stereo_depth_m(camera, point[0] - match.point[0])
     why = match.why
     if not why and not depth > 0:
@@ -141,7 +149,10 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     half = HALF_PX
     if after.camera is not None and depth > 0:
         half = _half_px(after.camera.fx / depth)
-    point, likeness, why = _there_and_back(before.left, after.left, known.point, guess, half, scale, reach)
+    apart_px = max(RETURN_PX, _on_body_px(before, known.depth_m))
+    point, likeness, why = _there_and_back(
+        before.left, after.left, known.point, guess, half, scale, reach, apart_px
+    )
     if not why and not _inside(after.left, point, half[0] // 2):
         why = "it leaves the image"
     if why:
@@ -159,7 +170,7 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     )
     apart = math.hypot(carried.point[0] - expected[0], carried.point[1] - expected[1])
     worst = min(likeness, found.score, carried.score)
-    if apart > AGREE_PX:
+    if apart > max(AGREE_PX, _on_body_px(after, depth)):
         return found._replace(
             score=worst, why=f"left and right image disagree: the partner is {apart:.1f} px off"
         )
@@ -210,14 +221,21 @@ def _expected(before: View, after: View, known: Located, velocity_px: Point) -> 
 
 
 def _there_and_back(
-    before: Gray, after: Gray, point: Point, guess: Point, half: Half, scale: float, reach: float
+    before: Gray,
+    after: Gray,
+    point: Point,
+    guess: Point,
+    half: Half,
+    scale: float,
+    reach: float,
+    apart_px: float,
 ) -> Match:
     there = match_near(before, after, point, guess, half_px=half, scale=scale, reach_px=reach)
     if there.why:
         return there
     back = match_near(after, before, there.point, point, half_px=half, scale=1 / scale, reach_px=reach)
     apart = math.hypot(back.point[0] - point[0], back.point[1] - point[1])
-    if apart > RETURN_PX:
+    if apart > apart_px:
         return there._replace(why=f"the way back ends {apart:.1f} px beside where it began")
     return there
 
@@ -253,9 +271,26 @@ def _partner(
     start = width - there.point[0], point[1]
     back = match_in_row(mirrored, other, start, half_px=half, disparity_px=(least, most))
     apart = abs(width - back.point[0] - point[0])
-    if apart > RETURN_PX:
+    if apart > max(RETURN_PX, AGREE_M * px_per_m):
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
     return there
+
+
+def _at_the_point(left: Gray, stereo: tuple[Gray, Camera], point: Point, found: Match) -> Match:
+    """Return the partner by a small piece, where the body is near and textured enough for one.
+
+    Within a large one an arm, a knee or the roundness of the body is nearer or farther than the point itself.
+    """
+    right, camera = stereo
+    disparity = point[0] - found.point[0]
+    depth = stereo_depth_m(camera, disparity)
+    half = round(SMALL_M * camera.fx / depth) if depth > 0 else 0
+    if half < LEAST_SMALL_PX or piece(left, point, (half, half)).std() < SMALL_CONTRAST:
+        return found
+    reach = max(LEAST_SEARCH_PX, BODY_M * (disparity + camera.offset_px) / depth)
+    limits = disparity - reach, disparity + reach
+    small = match_in_row(left, right, point, half_px=(half, half), disparity_px=limits)
+    return found if small.why else small._replace(score=found.score)
 
 
 def _from_map(view: View, point: Point) -> Located:
@@ -280,6 +315,11 @@ def _seconds(before: View, after: View) -> float:
     if before.time_s is None or after.time_s is None:
         return FRAME_S
     return abs(after.time_s - before.time_s)
+
+
+def _on_body_px(view: View, depth_m: float) -> float:
+    """Return how many pixels AGREE_M is at a depth; 0 where that is not known."""
+    return AGREE_M * view.camera.fx / depth_m if view.camera is not None and depth_m > 0 else 0.0
 
 
 def _inside(image: Gray, point: Point, margin: int) -> bool:

@@ -40,7 +40,11 @@ ExportFormat = Annotated[
 Smooth = Annotated[
     float,
     typer.Option(
-        "--smooth-s", min=0, max=10, help="Seconds over which places are made smooth; 0: not at all."
+        "--smooth-s",
+        min=0,
+        max=10,
+        help="0: each position from its own match alone. Otherwise matches are fitted over the log, and "
+        "places from depth maps are made smooth over so many seconds.",
     ),
 ]
 Inside = Annotated[
@@ -161,6 +165,11 @@ def export(
             dataset, state, data.categories, out, root=root, smooth_s=smooth_s, inside_m=inside_m
         )
     say(f"{made.frames} frames, {made.boxes} boxes, {made.located} with a position in {made.truth}")
+    if made.unsure:
+        say(f"{len(made.unsure)} of them may be off by more than 0.10 m (position_error_m), such as")
+        for words in made.unsure[:3]:
+            say(f"  {words}")
+        say("Put a point near by, or on the trunk where no arm is before it, and track again.")
     for words in made.left_out[:5]:
         say(f"left out: {words}")
     if len(made.left_out) > 5:

@@ -6,13 +6,16 @@ root/
     AnnotationsPositiveNegative/Image_<camera>_0_<unix time>.xml     as VOC's; source/image names the log
 
 Occlusion is given by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
-heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names.
+heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names, and
+its three filters of range. An object may have a <point> whose <z> is its depth in metres.
 What its recordings hold besides, stereo, track and points, is read by nrec_recording.py where it is named.
-Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169, and its evaluation protocol.
+Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169; its evaluation code,
+nrecAgPersonEval, and the toolbox that needs, as changed by its authors (bbGt, VOCreadrecxml).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
@@ -36,9 +39,10 @@ from adverse.data.nrec_recording import (
     position_m,
     read_points,
     read_track,
+    triangulated_m,
 )
 from adverse.data.rig import read_camera
-from adverse.data.strict_xml import Element, read_xml
+from adverse.data.strict_xml import Element, read_xml, wrong
 from adverse.data.truth import AnnotatedObject, Truths
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
@@ -50,6 +54,8 @@ IMAGES, ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
 SPLITS: dict[Split, str] = {"train": "train", "validation": "val", "test": "test"}
 PERSON, PART = "person", "person-part"
 OTHER = "objects that are neither person nor person-part"
+MOST_M = 1000.0
+"""Depths beyond this are not in metres."""
 NO_LOG = "images without the name of a log"
 
 Subset = Literal[
@@ -67,16 +73,20 @@ Subset = Literal[
     "Pose=Unusual",
     "Motion=Static",
     "Motion=Moving",
+    "Range=Near",
+    "Range=Medium",
+    "Range=Far",
 ]
 
 
 class Seen(NamedTuple):
-    """What the subsets ask about a person: hidden (clear, partial, heavy), area in pixels, log, place."""
+    """What the subsets ask about a person: how hidden, area in pixels, log, place, depth (NaN: not given)."""
 
     hidden: Literal["clear", "partial", "heavy"]
     area_px: float
     log: str
     place: str
+    depth_m: float
 
 
 def _visible(seen: Seen) -> bool:
@@ -85,6 +95,11 @@ def _visible(seen: Seen) -> bool:
 
 def _area(lowest: float, highest: float) -> Callable[[Seen], bool]:
     return lambda seen: _visible(seen) and lowest <= seen.area_px <= highest
+
+
+def _range(lowest: float, highest: float) -> Callable[[Seen], bool]:
+    """Ask about depth, ends left out as in the benchmark; who has none does not count."""
+    return lambda seen: _visible(seen) and lowest < seen.depth_m < highest
 
 
 def _log(pattern: str, *, wanted: bool) -> Callable[[Seen], bool]:
@@ -113,6 +128,9 @@ COUNTS: dict[Subset, Callable[[Seen], bool]] = {
     "Pose=Unusual": _log(UNUSUAL, wanted=True),
     "Motion=Static": _log(MOVING, wanted=False),
     "Motion=Moving": _log(MOVING, wanted=True),
+    "Range=Near": _range(0, 10),
+    "Range=Medium": _range(10, 20),
+    "Range=Far": _range(20, float("inf")),
 }
 """Which people count in each subset; the others are ignored. All images stay in."""
 
@@ -149,7 +167,7 @@ def nrec(
     positions, `mount` where on it the camera is, `points` the points of people in both images.
     """
     notes: Counter[str] = Counter()
-    truths = Truths((PERSON,), notes, located=points is not None)
+    truths = Truths((PERSON,), notes, located=calibration is not None and track is not None)
     recording = _Recording.read(calibration, track, mount, points, where=f"data of {root}")
     logs: list[Log] = []
     read: list[Path] = []
@@ -257,14 +275,15 @@ class _Recording:
     def located(self, member: _Taken, pose: NDArray[np.float64] | None) -> list[AnnotatedObject]:
         """Return the people of an image, those with points placed in the world."""
         known = self.points.get(member.stem, {})
-        if self.camera is None or pose is None or not known:
+        if self.camera is None or pose is None:
             return member.people
-        return [
-            replace(person, position_m=position_m(known[number], person.box, self.camera, pose, person.where))
-            if number in known
-            else person
-            for number, person in zip(member.numbers, member.people, strict=True)
-        ]
+        placed = []
+        for number, person, given in zip(member.numbers, member.people, member.depths_m, strict=True):
+            two = known.get(number)  # two points of one's own come before that of the file
+            depth = given if two is None else triangulated_m(two, self.camera, person.where)
+            place = None if math.isnan(depth) else position_m(depth, person.box, self.camera, pose)
+            placed.append(replace(person, position_m=place))
+        return placed
 
 
 class _Taken(NamedTuple):
@@ -278,6 +297,8 @@ class _Taken(NamedTuple):
     people: list[AnnotatedObject]
     numbers: list[int]
     """Which of the file's objects each of them is, from 1."""
+    depths_m: list[float]
+    """How far away the file says that each of them is; NaN: it does not."""
 
 
 def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
@@ -295,8 +316,22 @@ def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken
     if not log:
         notes[NO_LOG] += 1
     people = _people(top, log, place, subset, notes)
-    seen = [number for number, thing in enumerate(top.all("object"), start=1) if _is_person(thing)]
-    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people, seen)
+    seen = [(number, thing) for number, thing in enumerate(top.all("object"), start=1) if _is_person(thing)]
+    numbers, depths = [number for number, _ in seen], [_depth_m(thing) for _, thing in seen]
+    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people, numbers, depths)
+
+
+def _depth_m(element: Element) -> float:
+    """Return the depth of an object's <point>, NaN where it has none.
+
+    Its x and y are not read: the code that reads them does not say whether they are pixels or metres.
+    """
+    given = element.find("point", "z")
+    if given is None or given.text.lower() == "nan" or given.number() <= 0:  # as the benchmark's filters
+        return math.nan
+    if given.number() > MOST_M:
+        raise wrong(given, repr(given.text), f"metres, up to {MOST_M:g}", "Correct the depth.")
+    return given.number()
 
 
 def _is_person(element: Element) -> bool:
@@ -331,6 +366,7 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             area_px=(x1 - x0 - 1) * (y1 - y0 - 1),  # the benchmark takes xmax - xmin
             log=log,
             place=place,
+            depth_m=_depth_m(element),
         )
         people.append(
             AnnotatedObject(

@@ -6,8 +6,8 @@
     points            CSV: for a labelled person one point in the left and one in the right image
 
 Poses are the track's at the time of each image, between fixes linearly, and how the camera is mounted. A
-person stands at the depth that its two points give, on the ray through the middle of its box (Pezzementi et
-al. 2021, section 7.2.1).
+person stands at the depth that its two points give, else at that of its annotation file, on the ray through
+the middle of its box (Pezzementi et al. 2021, section 7.2.1).
 """
 
 from __future__ import annotations
@@ -131,14 +131,8 @@ def read_points(path: Path) -> dict[str, dict[int, PersonPoints]]:
     return found
 
 
-def position_m(
-    points: PersonPoints,
-    box: Sequence[float],
-    camera: Camera,
-    world_from_camera: NDArray[np.float64],
-    where: str,
-) -> tuple[float, float, float]:
-    """Return where in the world a person stands: its depth by triangulation, on the ray of its box."""
+def triangulated_m(points: PersonPoints, camera: Camera, where: str) -> float:
+    """Return the depth that two points of a person give."""
     disparity = points.left_x - points.right_x + camera.offset_px
     if camera.baseline_m is None or not disparity > 0:
         raise _wrong(
@@ -147,10 +141,16 @@ def position_m(
             f"columns {points.left_x:g} and {points.right_x:g}, baseline {camera.baseline_m}",
             "a point further left in the right image, and a baseline in the calibration",
         )
-    z = camera.fx * camera.baseline_m / disparity
-    x = ((box[0] + box[2]) / 2 - PIXEL_CENTRE - camera.cx) / camera.fx * z
-    y = ((box[1] + box[3]) / 2 - PIXEL_CENTRE - camera.cy) / camera.fy * z
-    world = world_from_camera @ np.array([x, y, z, 1.0])
+    return camera.fx * camera.baseline_m / disparity
+
+
+def position_m(
+    depth_m: float, box: Sequence[float], camera: Camera, world_from_camera: NDArray[np.float64]
+) -> tuple[float, float, float]:
+    """Return where in the world a person is: at a depth, on the ray through the middle of its box."""
+    x = ((box[0] + box[2]) / 2 - PIXEL_CENTRE - camera.cx) / camera.fx * depth_m
+    y = ((box[1] + box[3]) / 2 - PIXEL_CENTRE - camera.cy) / camera.fy * depth_m
+    world = world_from_camera @ np.array([x, y, depth_m, 1.0])
     return float(world[0]), float(world[1]), float(world[2])
 
 

@@ -83,17 +83,37 @@ def overview(left: Image, right: Image, most_px: float) -> Overview:
     one, other = (image.astype(np.uint8) for image in small)
     disparity, sure = match(one, moved_left(other, BEHIND_PX), searched(most_px / times + BEHIND_PX))
     disparity -= BEHIND_PX
+    columns = disparity.shape[1]
+    at = np.arange(columns, dtype=np.float32) - disparity
+    there = _seen_at(other, disparity)
+    here, unmoved = _unlike(one, there), _unlike(one, other)
+    inside = (at >= 0) & (at <= columns - 1) & (disparity > 0.5 - BEHIND_PX)  # not at the end of the search
+    inside &= ~_around((one <= BLACK_LEVELS) | (there <= BLACK_LEVELS))  # borders without a picture
+    fits = sure & inside & ((unmoved > FIT_TIMES * here + FIT_LEVELS) | (np.abs(disparity) < 1))
+    behind = fits & (disparity < 0)
+    if (
+        behind.any()
+    ):  # one rung of a ladder is like the next: where a place before infinity fits too, it is that
+        before, _ = match(one, other, searched(most_px / times))
+        fits &= ~(behind & (_unlike(one, _seen_at(other, before)) <= FIT_TIMES * here + FIT_LEVELS))
+    return Overview((disparity * times).astype(np.float32), fits)
+
+
+def _seen_at(other: Image, disparity: NDArray[np.float32]) -> Image:
+    """Return the other image (H,W) where each pixel's disparity (H,W) points."""
     rows, columns = disparity.shape
     at = np.arange(columns, dtype=np.float32) - disparity
     row = np.repeat(np.arange(rows, dtype=np.float32)[:, None], columns, axis=1)
-    there = cv2.remap(other, at, row, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    here, unmoved = (
-        cv2.boxFilter(cv2.absdiff(one, image), cv2.CV_32F, (FIT_PX, FIT_PX)) for image in (there, other)
+    there: Image = cv2.remap(other, at, row, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(
+        np.uint8
     )
-    inside = (at >= 0) & (at <= columns - 1)
-    inside &= ~_around((one <= BLACK_LEVELS) | (there <= BLACK_LEVELS))  # borders without a picture
-    fits = sure & inside & ((unmoved > FIT_TIMES * here + FIT_LEVELS) | (np.abs(disparity) < 1))
-    return Overview((disparity * times).astype(np.float32), fits)
+    return there
+
+
+def _unlike(one: Image, other: Image) -> NDArray[np.float32]:
+    """Return how much two images (H,W) differ around each pixel, in gray levels."""
+    difference = cv2.boxFilter(cv2.absdiff(one, other), cv2.CV_32F, (FIT_PX, FIT_PX))
+    return np.asarray(difference, np.float32)
 
 
 def searched(most_px: float) -> int:

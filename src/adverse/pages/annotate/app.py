@@ -235,7 +235,7 @@ class _Annotating:
         return Change(body.log, f"{body.id} is now {body.new_id}", (*gone, *edits))
 
     def _since(self, log: AnnotatedLog, version: int, *, whole: bool = False) -> dict[str, Any]:
-        """Return what changed after a version: annotations, jumps of their objects, what can be undone."""
+        """Return what changed after a version: annotations, their objects' jumps and unsure places, undo."""
         state = log.state
         keys = [key for key, changed in state.versions.items() if changed > version]
         if whole:
@@ -245,6 +245,7 @@ class _Annotating:
             "version": self.state.version,
             "annotations": [self._shown(log, at, number) for at, number in keys],
             "jumps": {number: log.jumps(number) for number in sorted(touched)},
+            "unsure": {number: log.unsure(number) for number in sorted(touched)},
             "undo": _top(state.done),
             "redo": _top(state.undone),
         }

@@ -22,7 +22,8 @@ const show = () => {
   const disparity = spot?.right_x ? `, disparity ${(spot.point[0] - spot.right_x).toFixed(2)} px` : "";
   of("fact-depth").textContent = view.proposal ? `not saved${disparity}` : one?.derived?.depth_m ? `${one.derived.depth_m.toFixed(2)} m${disparity}${mine?.point ? "" : ", as the data set says"}` : about.no_depth || "click on the person";
   of("fact-camera").textContent = metres(one?.derived?.camera_m);
-  of("fact-world").textContent = about.posed ? metres(one?.derived?.world_m) : "no pose";
+  const error = mine ? state.unsure[view.id]?.[view.frame] : null;
+  of("fact-world").textContent = about.posed ? `${metres(one?.derived?.world_m)}${error ? `; unsure: the export may be off by ${error.toFixed(2)} m` : ""}` : "no pose";
   of("undo").disabled = !state.undo;
   of("undo").title = state.undo ? `undo: ${state.undo.words}` : "";
   of("redo").disabled = !state.redo;
@@ -36,7 +37,7 @@ const show = () => {
     const cells = ofObject(id), row = document.createElement("tr");
     row.dataset.id = id;
     row.setAttribute("aria-selected", String(id === view.id));
-    [id, cells[0].value.label, cells.length, cells.filter((each) => each.derived.depth_m).length, (state.jumps[id] ?? []).length || "", cells.some((each) => each.frame === view.frame) ? "yes" : ""]
+    [id, cells[0].value.label, cells.length, cells.filter((each) => each.derived.depth_m).length, (state.jumps[id] ?? []).length || "", Object.keys(state.unsure[id] ?? {}).length || "", cells.some((each) => each.frame === view.frame) ? "yes" : ""]
       .forEach((text) => { row.insertCell().textContent = text; });
     row.addEventListener("click", () => choose(id, true));
     return row;

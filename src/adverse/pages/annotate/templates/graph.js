@@ -25,7 +25,7 @@ export const drawGraph = () => {
   }
   const every = Math.max(1, Math.ceil(state.frames.length / 20 / 5) * 5);
   for (let frame = 0; frame < state.frames.length; frame += every) make(svg, "text", { x: xOf(frame), y: height - 5, "text-anchor": "middle" }, String(frame + 1));
-  make(svg, "text", { x: EDGE.left, y: 11 }, view.id === null ? "depth of all objects; select one to see its line" : `depth of object ${view.id} over the log`);
+  make(svg, "text", { x: EDGE.left, y: 11 }, view.id === null ? "depth of all objects; select one to see its line" : `depth of object ${view.id} over the log${Object.keys(state.unsure[view.id] ?? {}).length ? "; upright bars: may be off by more than 0.10 m" : ""}`);
   all.filter(([id]) => id !== view.id).forEach(([, cells]) => cells.forEach((one) => make(svg, "circle", { class: "other", r: 2, cx: xOf(one.frame), cy: y(one.derived.depth_m) })));
   const mine = all.find(([id]) => id === view.id)?.[1] ?? [];
   mine.slice(1).forEach((one, n) => {
@@ -36,6 +36,10 @@ export const drawGraph = () => {
       const x = xOf(one.frame), at = y(one.derived.depth_m) - 9;
       make(make(svg, "path", { class: "jump-mark", d: `M${x - 6} ${at - 10}h12l-6 10z` }), "title", {}, `jump: ${jump[1]}`);
     }
+  });
+  mine.forEach((one) => {
+    const error = state.unsure[view.id]?.[one.frame];
+    if (error) make(make(svg, "line", { class: "unsure", x1: xOf(one.frame), x2: xOf(one.frame), y1: y(one.derived.depth_m) - 7, y2: y(one.derived.depth_m) + 7 }), "title", {}, `frame ${one.frame + 1}: may be off by ${error.toFixed(2)} m`);
   });
   mine.forEach((one) => make(svg, "circle", { class: `dot${one.value.point_by === "hand" && one.value.point ? " hand" : ""}`, r: one.value.point_by === "hand" && one.value.point ? 4 : 2.5, cx: xOf(one.frame), cy: y(one.derived.depth_m) }));
   openStops(view.id).forEach(([, frame, { why }]) => make(make(svg, "rect", { class: "stop", x: xOf(frame) - 5, y: EDGE.top, width: 10, height: 10 }), "title", {}, `the tracker stopped: ${why}`));

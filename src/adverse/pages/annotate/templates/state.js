@@ -1,5 +1,5 @@
 // What the server says of a log, and the only way to change it. Nothing counts before the server has it.
-export const state = { log: document.body.dataset.log, version: 0, frames: [], classes: [], cells: new Map(), jumps: {}, undo: null, redo: null };
+export const state = { log: document.body.dataset.log, version: 0, frames: [], classes: [], cells: new Map(), jumps: {}, unsure: {}, undo: null, redo: null };
 export const key = (frame, id) => `${frame}:${id}`;
 export const cell = (frame, id) => state.cells.get(key(frame, id));
 export const inFrame = (frame) => [...state.cells.values()].filter((one) => one.frame === frame && one.value);
@@ -15,6 +15,7 @@ const take = (answer) => {
   if (answer.version === undefined) return;
   answer.annotations.forEach((one) => state.cells.set(key(one.frame, one.id), one));
   Object.entries(answer.jumps).forEach(([id, jumps]) => { state.jumps[id] = jumps; });
+  Object.entries(answer.unsure).forEach(([id, errors]) => { state.unsure[id] = errors; });
   Object.assign(state, { version: Math.max(state.version, answer.version), undo: answer.undo, redo: answer.redo });
 };
 const asked = async (path, body) => {
