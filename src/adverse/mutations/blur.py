@@ -25,11 +25,11 @@ LIGHT_TAP = 1e-3
 STRIP_PX = 1024
 """Columns blurred at a time."""
 
-RING_STRIP = 1024
+RING_STRIP = 512
 """Values of a row blurred at a time by compiled loops, about."""
 
-RING_REACH_PX = range(3, 17)
-"""Half-widths of kernels for which compiled loops are faster than OpenCV, or as fast."""
+RING_REACH_PX = range(3, 25)
+"""Half-widths of kernels for which compiled loops are faster than OpenCV."""
 
 DISC_GRID_RADIUS = 8
 """The reference draws discs up to this radius on a grid of 17 x 17 and smooths them with 3 taps, larger

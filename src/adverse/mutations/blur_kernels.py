@@ -69,6 +69,34 @@ def _down(ring: F32, at: int, taps: F32, offset: float, out: F32) -> None:
 
 
 @kernel(
+    "void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1], float32[::1])"
+)
+def _down_two(ring: F32, at: int, taps: F32, offset: float, out: F32, below: F32) -> None:
+    """Write what `_down` makes for the rows `at` and at + 1: most rows are read once for both."""
+    size, more, weight = len(ring), np.float32(offset), taps[0]
+    for n in range(1, taps.size, 4):
+        a, b, c = ring[(at - n - 3) % size], ring[(at - n - 2) % size], ring[(at - n - 1) % size]
+        d, e = ring[(at - n) % size], ring[(at - n + 1) % size]
+        f, g, h = ring[(at + n) % size], ring[(at + n + 1) % size], ring[(at + n + 2) % size]
+        j, k = ring[(at + n + 3) % size], ring[(at + n + 4) % size]
+        w1, w2, w3, w4 = taps[n], taps[n + 1], taps[n + 2], taps[n + 3]
+        if n == 1:
+            for i in range(out.size):
+                vb, vc, vd, ve, vf, vg, vh, vj = b[i], c[i], d[i], e[i], f[i], g[i], h[i], j[i]
+                one = weight * ve + more + w1 * (vf + vd) + w2 * (vg + vc)
+                two = weight * vf + more + w1 * (vg + ve) + w2 * (vh + vd)
+                out[i] = one + w3 * (vh + vb) + w4 * (vj + a[i])
+                below[i] = two + w3 * (vj + vc) + w4 * (k[i] + vb)
+        else:
+            for i in range(out.size):
+                vb, vc, vd, vg, vh, vj = b[i], c[i], d[i], g[i], h[i], j[i]
+                one = out[i] + w1 * (f[i] + vd) + w2 * (vg + vc)
+                two = below[i] + w1 * (vg + e[i]) + w2 * (vh + vd)
+                out[i] = one + w3 * (vh + vb) + w4 * (vj + a[i])
+                below[i] = two + w3 * (vj + vc) + w4 * (k[i] + vb)
+
+
+@kernel(
     "void(Array(uint8, 2, 'C', readonly=True), int64, int64, Array(float32, 1, 'C', readonly=True), "
     "Array(float32, 1, 'C', readonly=True), float32, Array(int64, 1, 'C', readonly=True), "
     "Array(int64, 1, 'C', readonly=True), int64, int64, uint8[:, ::1])"
@@ -92,7 +120,8 @@ def blur_levels(
     """
     edge, size = reach * channels, last - first
     line = np.zeros(size + (across.size - 1) * channels, np.float32)
-    ring, total = np.empty((2 * reach + 1, size), np.float32), np.empty(size, np.float32)
+    # Taps that only fill up a pass weigh nothing, whatever finite row they fall on.
+    ring, total = np.zeros((2 * reach + 2, size), np.float32), np.empty((2, size), np.float32)
     low, high = max(first, edge), min(last + 2 * edge, image.shape[1] + edge)
     for t in range(row_of.size):
         source = image[row_of[t]]
@@ -104,11 +133,18 @@ def blur_levels(
         for p in range(high, last + 2 * edge):
             line[p - first] = np.float32(source[column_of[p // channels] * channels + p % channels])
         _across(line, across, channels, ring[t % len(ring)])
-        if t >= 2 * reach:
-            _down(ring, t - reach, down, offset, total)
-            made = out[t - 2 * reach, first:last]
+        y = t - 2 * reach
+        alone = y >= 0 and y % 2 == 0 and t == row_of.size - 1
+        if alone:
+            _down(ring, t - reach, down, offset, total[1])
+        elif y >= 0 and y % 2 == 1:
+            _down_two(ring, t - 1 - reach, down, offset, total[0], total[1])
+        else:
+            continue
+        for k in range(1 if alone else 0, 2):
+            made, values = out[y - 1 + k, first:last], total[k]
             for i in range(size):
-                made[i] = np.uint8(np.int32(min(total[i], np.float32(255))))
+                made[i] = np.uint8(np.int32(min(values[i], np.float32(255))))
 
 
 @kernel(
