@@ -25,8 +25,8 @@ LIGHT_TAP = 1e-3
 STRIP_PX = 1024
 """Columns blurred at a time."""
 
-RING_STRIP = 512
-"""Values of a row blurred at a time by compiled loops, about."""
+RING_STRIP = 768
+"""Values of a row blurred at a time by compiled loops, about; powers of two collide in the cache."""
 
 RING_REACH_PX = range(3, 25)
 """Half-widths of kernels for which compiled loops are faster than OpenCV."""

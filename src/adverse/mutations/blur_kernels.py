@@ -97,6 +97,24 @@ def _down_two(ring: F32, at: int, taps: F32, offset: float, out: F32, below: F32
 
 
 @kernel(
+    "void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, uint8[::1], uint8[::1])"
+)
+def _down_two_levels(ring: F32, at: int, taps: F32, offset: float, out: U8, below: U8) -> None:
+    """Write what `_down_two` makes of five taps, truncated, in one pass."""
+    size, more = len(ring), np.float32(offset)
+    a, b, c, d = ring[(at - 4) % size], ring[(at - 3) % size], ring[(at - 2) % size], ring[(at - 1) % size]
+    e, f, g = ring[at % size], ring[(at + 1) % size], ring[(at + 2) % size]
+    h, j, k = ring[(at + 3) % size], ring[(at + 4) % size], ring[(at + 5) % size]
+    w0, w1, w2, w3, w4 = taps[0], taps[1], taps[2], taps[3], taps[4]
+    for i in range(out.size):
+        vb, vc, vd, ve, vf, vg, vh, vj = b[i], c[i], d[i], e[i], f[i], g[i], h[i], j[i]
+        one = w0 * ve + more + w1 * (vf + vd) + w2 * (vg + vc) + w3 * (vh + vb) + w4 * (vj + a[i])
+        two = w0 * vf + more + w1 * (vg + ve) + w2 * (vh + vd) + w3 * (vj + vc) + w4 * (k[i] + vb)
+        out[i] = np.uint8(np.int32(min(one, np.float32(255))))
+        below[i] = np.uint8(np.int32(min(two, np.float32(255))))
+
+
+@kernel(
     "void(Array(uint8, 2, 'C', readonly=True), int64, int64, Array(float32, 1, 'C', readonly=True), "
     "Array(float32, 1, 'C', readonly=True), float32, Array(int64, 1, 'C', readonly=True), "
     "Array(int64, 1, 'C', readonly=True), int64, int64, uint8[:, ::1])"
@@ -137,6 +155,10 @@ def blur_levels(
         alone = y >= 0 and y % 2 == 0 and t == row_of.size - 1
         if alone:
             _down(ring, t - reach, down, offset, total[1])
+        elif y >= 0 and y % 2 == 1 and down.size == 5:
+            above, below = out[y - 1, first:last], out[y, first:last]
+            _down_two_levels(ring, t - 1 - reach, down, offset, above, below)
+            continue
         elif y >= 0 and y % 2 == 1:
             _down_two(ring, t - 1 - reach, down, offset, total[0], total[1])
         else:
