@@ -70,9 +70,9 @@ def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Ima
     out = np.empty_like(source)
     if taps.reach in RING_REACH_PX:
         flat, made, channels = pixels.rows(source), pixels.rows(out), source.shape[2]
-        around = [with_border(size, taps.reach, border) for size in source.shape[:2]]
+        down, across = (with_border(size, taps.reach, border) for size in source.shape[:2])
         for first, last in _strips(made.shape[1], RING_STRIP):
-            blur_kernels.blur_levels(flat, channels, *taps, offset, *around, first, last, made)
+            blur_kernels.blur_levels(flat, channels, *taps, offset, down, across, first, last, made)
         return out.reshape(image.shape)
     for left, right in _strips(columns, STRIP_PX):
         first = max(left - taps.reach, 0)

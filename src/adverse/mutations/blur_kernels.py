@@ -48,7 +48,7 @@ def _across(line: F32, taps: F32, step: int, out: F32) -> None:
 
 
 @kernel("void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1])")
-def _down(ring: F32, at: int, taps: F32, offset: float, out: F32) -> None:
+def _down(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32) -> None:
     """Write sums of rows around row `at` of a ring, with 1 + 4 n symmetric taps from the middle outwards."""
     size = len(ring)
     middle, weight = ring[at % size], taps[0]

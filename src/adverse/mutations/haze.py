@@ -102,7 +102,7 @@ def _smoothed(depth_m: Depth) -> Iterator[tuple[int, Depth]]:
     """
     rows, columns = depth_m.shape
     taps = ring_taps(DEPTH_SIGMA_PX)
-    around = [with_border(size, taps.reach, cv2.BORDER_REFLECT) for size in (rows, columns)]
+    down, across = (with_border(size, taps.reach, cv2.BORDER_REFLECT) for size in (rows, columns))
     ring = 2 * taps.reach + 1
     near = np.empty((ring, columns), np.float32)
     ground = np.empty((ring if np.isinf(depth_m.max()) else 0, columns), np.float32)
@@ -112,6 +112,6 @@ def _smoothed(depth_m: Depth) -> Iterator[tuple[int, Depth]]:
     for first in range(0, rows, BLOCK_ROWS):
         made = block[: min(BLOCK_ROWS, rows - first)]
         last = first + len(made) + 2 * taps.reach
-        blur_kernels.smooth_depth(depth_m, *taps, *around, done, last, near, ground, with_sky, made)
+        blur_kernels.smooth_depth(depth_m, *taps, down, across, done, last, near, ground, with_sky, made)
         done = last
         yield first, made
