@@ -29,6 +29,13 @@ PACKAGES = {
 }
 """What each environment holds; imagecorruptions 1.1.2 needs libraries of its time."""
 
+LISTING = """
+import importlib.metadata, json, sys
+there = {one.name.lower(): one.version for one in importlib.metadata.distributions()}
+print(json.dumps({name: there[name] for name in sys.argv[1:] if name in there}))
+"""
+"""Which versions an interpreter has of the packages named; it needs no pip."""
+
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
@@ -49,11 +56,11 @@ def python_of(peer: str) -> Path:
 
 def versions(peer: str) -> str:
     """Say which versions a peer runs with."""
-    listed = subprocess.run(
-        [python_of(peer), "-m", "pip", "list", "--format=json"], check=True, capture_output=True, text=True
-    )
     wanted = (peer, "numpy", "numba", "scikit-image", "opencv-python-headless", "pillow", "scipy")
-    found = {item["name"].lower(): item["version"] for item in json.loads(listed.stdout)}
+    listed = subprocess.run(
+        [python_of(peer), "-c", LISTING, *wanted], check=True, capture_output=True, text=True
+    )
+    found = json.loads(listed.stdout)
     return ", ".join(f"{name} {found[name]}" for name in wanted if name in found)
 
 

@@ -86,12 +86,25 @@ def test_draws_follow_the_seed_and_every_worker_has_its_own(monkeypatch: pytest.
     assert first not in of_workers
 
 
-def test_a_key_decides_alone_and_gives_the_pixels_of_a_study() -> None:
+@pytest.mark.parametrize("process", ["MainProcess", "Process-2"])
+def test_a_key_decides_alone_and_gives_the_pixels_of_a_study(
+    process: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(name=process))
     transform = Transform(NOISE, seed=7)
     transform(IMAGE)
     wanted = mutations.apply(IMAGE, NOISE, seed=7, key="frame 1")
     np.testing.assert_array_equal(transform(IMAGE, key="frame 1"), wanted)
     np.testing.assert_array_equal(transform(image=IMAGE, key="frame 1")["image"], wanted)
+
+
+def test_two_transforms_of_a_pipeline_draw_independently() -> None:
+    count, chance = 2000, 0.5
+    blur, noise = Transform(BLUR, p=chance), Transform(NOISE, p=chance)
+    both = sum(
+        blur._draw(str(number)).id == BLUR and noise._draw(str(number)).id == NOISE for number in range(count)
+    )
+    assert abs(both / count - chance**2) < 4 * (chance**2 * (1 - chance**2) / count) ** 0.5
 
 
 def test_the_chance_and_the_choice_are_those_that_were_asked_for() -> None:
@@ -108,6 +121,9 @@ def test_the_chance_and_the_choice_are_those_that_were_asked_for() -> None:
 def test_depth_is_passed_on() -> None:
     depth = np.full(IMAGE.shape[:2], 50, np.float32)
     haze = "haze(visibility_m=100)"
+    batch = [IMAGE.transpose(2, 0, 1)], [None], [{"id": "a", "depth_m": depth}]
+    hazed = mutations.apply(IMAGE, haze, depth_m=depth).transpose(2, 0, 1)
+    np.testing.assert_array_equal(Transform(haze).augment(batch)[0][0], hazed)
     out = Transform(haze)(image=IMAGE, depth_m=depth)
     np.testing.assert_array_equal(out["image"], mutations.apply(IMAGE, haze, depth_m=depth))
     with pytest.raises(AdverseError, match="needs depth"):

@@ -6,8 +6,9 @@
     dirt.augment((images, targets, metadata))         # MAITE: a batch of CHW images
 
 Mutations change what a camera sees, not where things are: boxes, masks and targets come back as they are.
-None of the libraries is imported. The same seed draws the same mutations in the same order; each worker
-process draws its own, by its name, whether it was forked or spawned.
+None of the libraries is imported. The same seed and mutations draw the same in the same order; each worker
+process draws its own, by its name, whether it was forked or spawned. Transforms of other mutations draw
+independently; two of the same need two seeds.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = ["Transform"]
 
 Layout = Literal["hwc", "chw"]
 MAIN = "MainProcess"
+KEY = "key"
 
 
 @dataclass
@@ -91,39 +93,43 @@ class Transform:
         return changed if len(given) == 1 else (changed, *given[1:])
 
     def augment(self, batch: tuple[Sequence[Any], Any, Sequence[Any]]) -> tuple[list[Any], Any, list[Any]]:
-        """Change a MAITE batch of images (channel, row, column); metadata tell what was done: `mutation`."""
+        """Change a MAITE batch of images (channel, row, column); metadata tell what was done: `mutation`.
+
+        Mutations that need depth take it from the metadata, `depth_m`.
+        """
         images, targets, metadata = batch
         changed, told = [], []
         for image, facts in zip(images, metadata, strict=True):
             setting = self._draw(None)
-            made = self._apply(image, setting, str(self.drawn), None, "chw")
+            made = self._apply(image, setting, None, facts.get("depth_m"), "chw")
             changed.append(made)
             told.append({**facts, "mutation": setting.id})
         return changed, targets, told
 
     def _changed(self, image: Any, key: str | None, depth_m: Depth | None) -> Any:
         setting = self._draw(key)
-        return self._apply(image, setting, str(self.drawn) if key is None else key, depth_m, self.layout)
+        return self._apply(image, setting, key, depth_m, self.layout)
 
     def _draw(self, key: str | None) -> Setting:
         if key is None:
             self.drawn += 1
-        rng = generator(self.seed, "transform", *self._stream(key))
+        # Transforms of other mutations in the same pipeline draw by themselves, with the same seed too.
+        rng = generator(self.seed, "transform", *(one.id for one in self._settings), *self._stream(key))
         if rng.random() >= self.p:
             return parse(BASELINE, plugins.load())
         return self._settings[int(rng.integers(len(self._settings)))]
 
-    def _stream(self, key: str | None) -> tuple[str, ...]:
+    def _stream(self, key: str | None) -> tuple[str, str]:
         """Return what a draw depends on: a key, or the process and how many were drawn in it."""
-        return ("key", key) if key is not None else (multiprocessing.current_process().name, str(self.drawn))
+        return (KEY, key) if key is not None else (multiprocessing.current_process().name, str(self.drawn))
 
     def _apply(
-        self, image: Any, setting: Setting, key: str, depth_m: Depth | None, layout: Layout | None
+        self, image: Any, setting: Setting, key: str | None, depth_m: Depth | None, layout: Layout | None
     ) -> Any:
         if setting.id == BASELINE:
             return image
-        name = multiprocessing.current_process().name
-        place = key if name == MAIN else f"{name}/{key}"
+        name, number = self._stream(key)
+        place = number if name in (KEY, MAIN) else f"{name}/{number}"
         pixels = _Pixels(image, layout)
         made = apply_setting(
             pixels.image, setting, plugins.load(), seed=self.seed, key=place, depth_m=depth_m

@@ -18,14 +18,14 @@ from adverse.benchmarks.cityscapes import cityscapes_ap, cityscapes_matches
 from adverse.benchmarks.matching import DetectedObjects, Rle, TrueObjects
 from adverse.masks import Masks
 
-SIZE = (48, 64)
+SIZE = (104, 112)  # a mask can be large by COCO, over 96 x 96 pixels
 IMAGES, CLASSES = 6, 3
 
 
 def drawn_mask(rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return an ellipse, whole or with holes; sometimes nothing at all."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
-    centre, radius = rng.uniform((0, 0), SIZE), rng.uniform(1, 22, 2)
+    centre, radius = rng.uniform((0, 0), SIZE), rng.uniform(1, rng.choice([22, 90]), 2)
     mask = ((rows - centre[0]) / radius[0]) ** 2 + ((columns - centre[1]) / radius[1]) ** 2 < 1
     return np.asarray(mask & (rng.random(SIZE) < rng.choice([1, 0.9])))
 

@@ -37,6 +37,18 @@ def test_corruption_gaussian_blur_is_scipys_cut_off(size: tuple[int, int], sever
     assert below.min() > -0.002
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("sigma", [0.75, 1.0, 2.3, 3.0, 4.0, 6.0])
+def test_wide_images_blur_in_strips_without_a_seam(sigma: float, channels: int) -> None:
+    image = photo(21, 2000 // channels + 1, channels=channels)  # two strips of compiled loops
+    spread = (sigma, sigma, 0)[: image.ndim]
+    wanted = ndimage.gaussian_filter(image.astype(np.float64), spread, mode="nearest", truncate=4)
+    made = blur.blurred(image, sigma, border=cv2.BORDER_REPLICATE, offset=1e-3)
+    sure = np.abs((wanted + 1e-3) % 1 - 0.5) < 0.4995  # not within 0.0005 of the next level
+    assert np.array_equal(made[sure], np.floor(wanted + 1e-3)[sure])
+    assert sure.mean() > 0.99
+
+
 def large_kernel(radius: int, sigma: float) -> NDArray[np.float64]:
     side = max(radius, 8)
     row, column = np.mgrid[-side : side + 1, -side : side + 1]
@@ -60,7 +72,7 @@ def test_disc_blur_is_one_large_kernel(radius: int, sigma: float, shape: tuple[i
     assert np.mean(np.abs(made - np.floor(wanted)) <= 1) > 0.999
 
 
-@pytest.mark.parametrize("radius", [1, 2, 5])
+@pytest.mark.parametrize("radius", [1, 2, 5, 7, 11, 17])
 def test_disc_blur_without_smoothing_averages_a_disc(radius: int) -> None:
     image = photo(24, 19)
     padded = np.pad(image, ((radius, radius), (radius, radius), (0, 0)), mode="reflect").astype(np.float64)

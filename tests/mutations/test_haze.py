@@ -10,6 +10,7 @@ from scipy import ndimage
 
 from adverse import mutations
 from adverse.errors import MutationError
+from adverse.mutations.pixels import HAZE_COLOUR, LUMA
 from adverse.types import Depth
 from pictures import gap, photo, sizes
 
@@ -38,6 +39,24 @@ def test_the_sky_is_haze_and_does_not_bleed() -> None:
     assert (made[:12] == [205, 208, 211]).all()
     flat = mutations.haze(image, depth_m=np.full((30, 40), 10, np.float32), visibility_m=100)
     assert gap(made[12:], flat[12:]) <= 1
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_haze_under_a_ragged_sky_is_the_formula(channels: int) -> None:
+    rows, columns = 150, 90  # several blocks of rows: all sky, some, none, and some again
+    image = photo(rows, columns, channels=channels)
+    depth = np.linspace(90, 8, rows)[:, None] + 5 * np.sin(np.arange(columns) / 7)
+    row, column = np.mgrid[:rows, :columns]
+    depth[(row < 25) | ((row < 45) & (column % 20 < 9)) | ((row > 120) & (column > 70))] = np.inf
+    ground = np.isfinite(depth)
+    near = ndimage.gaussian_filter(np.where(ground, depth, 0), 2, mode="reflect", truncate=4)
+    weight = ndimage.gaussian_filter(ground.astype(np.float64), 2, mode="reflect", truncate=4)
+    clear = np.where(ground, np.exp(-3.912 / 60 * near / np.maximum(weight, 1e-30)), 0)
+    veil = np.array(HAZE_COLOUR) if channels == 3 else np.array(HAZE_COLOUR) @ LUMA
+    clear = clear[..., None] if channels == 3 else clear
+    wanted = image * clear + veil * (1 - clear)
+    made = mutations.haze(image, depth_m=depth.astype(np.float32), visibility_m=60.0)
+    assert gap(made, wanted) < 0.501
 
 
 def test_beta_and_visibility_are_one_thing() -> None:

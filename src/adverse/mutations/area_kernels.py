@@ -1,4 +1,4 @@
-"""Compiled loops in which a pixel depends on its neighbours: shifts, discs, zooms, warps, scatters.
+"""Compiled loops in which a pixel depends on its neighbours: shifts, zooms, boxes, warps, scatters.
 
 Rows of an image are flat here, channels side by side, so that one loop serves gray and colour: a step of one
 pixel to the right is a step of `channels` values. The caller has padded what is read beyond the border.
@@ -44,83 +44,6 @@ def sum_shifted(padded: F32, row: I64, column: I64, weight: F32, offset: float, 
                     total[i] += wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]
             for i in range(n):
                 target[i] = np.uint8(np.int32(min(total[i], np.float32(255))))
-
-
-@kernel(
-    "void(uint8[:, ::1], int64[::1], float32[::1], int64, float32, int64, int64, uint8[:, ::1])", reorder=True
-)
-def blur_discs(
-    padded: U8, half_height: I64, taps: F32, channels: int, offset: float, first: int, last: int, out: U8
-) -> None:
-    """Sum over a disc, smooth the sums both ways, and truncate; in the values first to last of each row.
-
-    The disc holds the pixels at most half_height[k] rows away in the columns k to the left and right; each
-    such column is the difference of two running sums from the top, taken modulo 65536. A few columns fit 16
-    bits, so they are added up in 16 bits, and then together. `taps` are symmetric, from the centre outwards.
-    """
-    radius, reach = half_height.size - 1, taps.size - 1
-    inner = last - first + 2 * reach * channels
-    width = inner + 2 * radius * channels
-    running = np.zeros((2 * radius + 2, width), np.uint16)
-    discs = np.empty((2 * reach + 1, inner), np.float32)
-    column, few = np.empty(width, np.uint16), np.empty(inner, np.uint16)
-    line, total = np.empty(inner, np.float32), np.empty(last - first, np.float32)
-    summed = 0
-    for t in range(out.shape[0] + 2 * reach):
-        while summed < t + 2 * radius + 1:
-            source, above = padded[summed, first : first + width], running[summed % len(running)]
-            summed += 1
-            target = running[summed % len(running)]
-            for i in range(width):
-                target[i] = np.uint16(above[i] + source[i])
-        disc = discs[t % len(discs)]
-        disc[:] = np.float32(0)
-        few[:] = 0
-        room = 65535
-        for k in range(radius + 1):
-            half = half_height[k]
-            if k == 0 or half != half_height[k - 1]:
-                lower = running[(t + radius + half + 1) % len(running)]
-                upper = running[(t + radius - half) % len(running)]
-                for i in range(width):
-                    column[i] = np.uint16(lower[i] - upper[i])
-            if room < 2 * 255 * (2 * half + 1):
-                for i in range(inner):
-                    disc[i] += np.float32(few[i])
-                few[:] = 0
-                room = 65535
-            room -= 2 * 255 * (2 * half + 1)
-            left, right = column[(radius - k) * channels :], column[(radius + k) * channels :]
-            if k == 0:
-                for i in range(inner):
-                    few[i] = np.uint16(few[i] + left[i])
-            else:
-                for i in range(inner):
-                    few[i] = np.uint16(few[i] + left[i] + right[i])
-        for i in range(inner):
-            disc[i] += np.float32(few[i])
-        y = t - 2 * reach
-        if y < 0:
-            continue
-        centre = discs[(y + reach) % len(discs)]
-        before, after = discs[(y + reach - 1) % len(discs)], discs[(y + reach + 1) % len(discs)]
-        for i in range(inner):
-            line[i] = taps[0] * centre[i] + taps[1] * (before[i] + after[i])
-        for k in range(2, reach + 1):
-            before, after = discs[(y + reach - k) % len(discs)], discs[(y + reach + k) % len(discs)]
-            for i in range(inner):
-                line[i] += taps[k] * (before[i] + after[i])
-        middle = line[reach * channels :]
-        west, east = line[(reach - 1) * channels :], line[(reach + 1) * channels :]
-        for i in range(total.size):
-            total[i] = taps[0] * middle[i] + taps[1] * (west[i] + east[i]) + np.float32(offset)
-        for k in range(2, reach + 1):
-            west, east = line[(reach - k) * channels :], line[(reach + k) * channels :]
-            for i in range(total.size):
-                total[i] += taps[k] * (west[i] + east[i])
-        made = out[y, first:last]
-        for i in range(total.size):
-            made[i] = np.uint8(np.int32(min(max(total[i], np.float32(0)), np.float32(255))))
 
 
 @kernel(
@@ -183,6 +106,22 @@ def _add_twos(line: U8, total: NDArray[np.uint32]) -> None:
             total[3 * b + c] += (np.uint32(two[c]) + np.uint32(two[c + 3]) + np.uint32(1)) >> np.uint32(1)
 
 
+@kernel("void(Array(uint8, 1, 'C', readonly=True), int64[:, ::1], uint32[::1], uint32[::1])")
+def _add_boxes(line: U8, column: I64, shares: NDArray[np.uint32], total: NDArray[np.uint32]) -> None:
+    """Add the rounded means of RGB pixels in boxes of any width."""
+    half, bits = np.uint32(1 << (FIXED_POINT - 1)), np.uint32(FIXED_POINT)
+    for b in range(len(column)):
+        share = shares[b]
+        red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
+        for i in range(3 * column[b, 0], 3 * column[b, 1], 3):
+            red += np.uint32(line[i])
+            green += np.uint32(line[i + 1])
+            blue += np.uint32(line[i + 2])
+        total[3 * b] += (red * share + half) >> bits
+        total[3 * b + 1] += (green * share + half) >> bits
+        total[3 * b + 2] += (blue * share + half) >> bits
+
+
 @kernel(
     "void(Array(uint8, 3, 'C', readonly=True), int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], "
     "uint8[:, :, ::1])"
@@ -191,6 +130,7 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
     """Average boxes, first across, then down, each time rounded; `row` and `column` hold (begin, end).
 
     Pixel (y, x) of `out` gets box (row_of[y], column_of[x]). Means are taken in fixed point, as Pillow does.
+    Long runs of boxes that are two or four pixels wide have loops of their own.
     """
     channels, boxes = image.shape[2], len(column)
     half, bits = np.uint32(1 << (FIXED_POINT - 1)), np.uint32(FIXED_POINT)
@@ -200,26 +140,32 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
     shares = np.empty(boxes, np.uint32)
     for b in range(boxes):
         shares[b] = np.uint32((1 << FIXED_POINT) / (column[b, 1] - column[b, 0]) + 0.5)
+    runs, few = np.empty((boxes, 3), np.int64), 0
+    for b in range(boxes):
+        width = column[b, 1] - column[b, 0]
+        alike = few > 0 and runs[few - 1, 2] == width and column[b, 0] == column[b - 1, 1]
+        if alike:
+            runs[few - 1, 1] = b + 1
+        else:
+            runs[few, 0], runs[few, 1], runs[few, 2] = b, b + 1, width
+            few += 1
+    if 8 * few > boxes:  # too short to gain anything
+        runs[0, 0], runs[0, 1], runs[0, 2], few = 0, boxes, 0, 1
     y = 0
     for k in range(len(row)):
         total[:] = 0
         for source in range(row[k, 0], row[k, 1]):
             line = image[source].reshape(-1)
-            if channels == 3 and column[boxes - 1, 1] == 4 * boxes:
-                _add_fours(line, total)
-            elif channels == 3 and column[boxes - 1, 1] == 2 * boxes:
-                _add_twos(line, total)
-            elif channels == 3:
-                for b in range(boxes):
-                    share = shares[b]
-                    red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
-                    for i in range(3 * column[b, 0], 3 * column[b, 1], 3):
-                        red += np.uint32(line[i])
-                        green += np.uint32(line[i + 1])
-                        blue += np.uint32(line[i + 2])
-                    total[3 * b] += (red * share + half) >> bits
-                    total[3 * b + 1] += (green * share + half) >> bits
-                    total[3 * b + 2] += (blue * share + half) >> bits
+            if channels == 3:
+                for n in range(few):
+                    first, last, width = runs[n, 0], runs[n, 1], runs[n, 2]
+                    begin = 3 * column[first, 0]
+                    if width == 4:
+                        _add_fours(line[begin : begin + 12 * (last - first)], total[3 * first : 3 * last])
+                    elif width == 2:
+                        _add_twos(line[begin : begin + 6 * (last - first)], total[3 * first : 3 * last])
+                    else:
+                        _add_boxes(line, column[first:last], shares[first:last], total[3 * first : 3 * last])
             else:
                 for b in range(boxes):
                     gray = np.uint32(0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Strength
-from adverse.mutations import area_kernels, pixels
+from adverse.mutations import area_kernels, blur_kernels, pixels
 from adverse.mutations.hazards import OUT_OF_FOCUS
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
@@ -24,6 +24,12 @@ LIGHT_TAP = 1e-3
 
 STRIP_PX = 1024
 """Columns blurred at a time."""
+
+RING_STRIP = 768
+"""Values of a row blurred at a time by compiled loops, about; powers of two collide in the cache."""
+
+RING_REACH_PX = range(3, 25)
+"""Half-widths of kernels for which compiled loops are faster than OpenCV."""
 
 DISC_GRID_RADIUS = 8
 """The reference draws discs up to this radius on a grid of 17 x 17 and smooths them with 3 taps, larger
@@ -45,20 +51,67 @@ def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at
     return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=pixels.ROUND)
 
 
+class Taps(NamedTuple):
+    """A Gaussian for compiled loops: its half-width, and its taps filled up with zeros to whole passes.
+
+    `across` runs from left to right, `down` from the middle outwards.
+    """
+
+    reach: int
+    across: NDArray[np.float32]
+    down: NDArray[np.float32]
+
+
 def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Image:
     """Return Gaussian means plus `offset`, truncated; wide images are cut into strips that fit the cache."""
     source = pixels.pixels(image)
     columns = source.shape[1]
-    reach = int(TRUNCATE_SIGMA * sigma_px + 0.5)
-    strip = -(-columns // max(round(columns / STRIP_PX), 1))
+    taps = ring_taps(sigma_px)
     out = np.empty_like(source)
-    for left in range(0, columns, strip):
-        right = min(left + strip, columns)
-        first = max(left - reach, 0)
-        values = smoothed(source[:, first : right + reach], sigma_px, border=border, offset=offset)
+    if taps.reach in RING_REACH_PX:
+        flat, made, channels = pixels.rows(source), pixels.rows(out), source.shape[2]
+        down, across = (with_border(size, taps.reach, border) for size in source.shape[:2])
+        for first, last in _strips(made.shape[1], RING_STRIP):
+            blur_kernels.blur_levels(flat, channels, *taps, offset, down, across, first, last, made)
+        return out.reshape(image.shape)
+    for left, right in _strips(columns, STRIP_PX):
+        first = max(left - taps.reach, 0)
+        values = smoothed(source[:, first : right + taps.reach], sigma_px, border=border, offset=offset)
         values = values.reshape(source.shape[0], -1, source.shape[2])
         out[:, left:right] = values[:, left - first : right - first]
     return out.reshape(image.shape)
+
+
+def _strips(size: int, strip: int) -> list[tuple[int, int]]:
+    """Return (begin, end) of strips of about that size.
+
+    >>> _strips(10, 4)
+    [(0, 5), (5, 10)]
+    """
+    step = -(-size // max(round(size / strip), 1))
+    return [(begin, min(begin + step, size)) for begin in range(0, size, step)]
+
+
+@functools.lru_cache(maxsize=64)
+def ring_taps(sigma_px: float) -> Taps:
+    """Return the taps of `gaussian_taps` for compiled loops."""
+    taps = gaussian_taps(sigma_px, TRUNCATE_SIGMA)
+    reach, step = len(taps) // 2, blur_kernels.AT_A_TIME
+    across, down = (
+        np.concatenate([part, np.zeros((1 - len(part)) % size, np.float32)])
+        for part, size in ((taps, step), (taps[reach:], step // 2))
+    )
+    return Taps(reach, across, down)
+
+
+@functools.lru_cache(maxsize=64)
+def with_border(size: int, reach: int, border: int) -> NDArray[np.int64]:
+    """Return which row (or column) of so many stands at each place of an image with its border.
+
+    >>> with_border(3, 2, cv2.BORDER_REFLECT)
+    array([1, 0, 0, 1, 2, 2, 1])
+    """
+    return np.pad(np.arange(size), reach, mode="symmetric" if border == cv2.BORDER_REFLECT else "edge")
 
 
 def smoothed(
@@ -116,7 +169,7 @@ def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float, weight: fl
     flat, made, channels = pixels.rows(padded), pixels.rows(out), source.shape[2]
     for first in range(0, made.shape[1], STRIP_PX * channels):
         last = min(first + STRIP_PX * channels, made.shape[1])
-        area_kernels.blur_discs(flat, half, weights, channels, pixels.HAIR, first, last, made)
+        blur_kernels.blur_discs(flat, half, weights, channels, pixels.HAIR, first, last, made)
     return out.reshape(image.shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated
 
 import cv2
@@ -12,8 +13,8 @@ from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.marks import SimpleMagnitude, Strength
-from adverse.mutations import pixel_kernels, pixels
-from adverse.mutations.blur import smoothed
+from adverse.mutations import blur_kernels, pixel_kernels, pixels
+from adverse.mutations.blur import ring_taps, with_border
 from adverse.mutations.hazards import IN_FOG
 from adverse.mutations.pixels import HAZE_COLOUR, colour_for
 from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
@@ -27,6 +28,9 @@ LEAST_VISIBILITY_M = 1.0
 
 DEPTH_SIGMA_PX = 2.0
 """Depth is smoothed a little, to soften its edges."""
+
+BLOCK_ROWS = 32
+"""Rows hazed at a time: few enough that what is made on the way stays in the cache."""
 
 
 def alpha_at(
@@ -82,22 +86,32 @@ def haze(
     if not density:
         return image.copy()
     source = pixels.pixels(image)
-    clear = _smoothed(np.ascontiguousarray(depth_m, np.float32))
-    clear *= np.float32(-density)
-    np.exp(clear, out=clear)
     veil = np.array(colour_for(image, color), np.float32)
     out = np.empty_like(source)
-    pixel_kernels.blend_colour(source, clear, veil, pixels.ROUND, out)
+    for first, smooth_m in _smoothed(np.ascontiguousarray(depth_m, np.float32)):
+        rows = slice(first, first + len(smooth_m))
+        clear = np.exp(np.multiply(smooth_m, np.float32(-density), out=smooth_m), out=smooth_m)
+        pixel_kernels.blend_colour(source[rows], clear, veil, pixels.ROUND, out[rows])
     return out.reshape(image.shape)
 
 
-def _smoothed(depth_m: Depth) -> Depth:
-    """Return Gaussian means of the finite depths around each finite one; sky stays sky."""
-    if np.isfinite(depth_m.max()):
-        return smoothed(depth_m, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
-    near, ground = np.empty_like(depth_m), np.empty_like(depth_m)
-    pixel_kernels.split_sky(depth_m, near, ground)
-    mean = smoothed(near, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
-    weight = smoothed(ground, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
-    pixel_kernels.join_sky(ground, mean, weight)
-    return mean
+def _smoothed(depth_m: Depth) -> Iterator[tuple[int, Depth]]:
+    """Yield the first row of each block, and Gaussian means of the finite depths around each finite one.
+
+    Sky stays sky. A block is overwritten by the next one.
+    """
+    rows, columns = depth_m.shape
+    taps = ring_taps(DEPTH_SIGMA_PX)
+    down, across = (with_border(size, taps.reach, cv2.BORDER_REFLECT) for size in (rows, columns))
+    ring = 2 * taps.reach + 1
+    near = np.empty((ring, columns), np.float32)
+    ground = np.empty((ring if np.isinf(depth_m.max()) else 0, columns), np.float32)
+    with_sky = np.zeros(ring, np.uint8)
+    block = np.empty((min(BLOCK_ROWS, rows), columns), np.float32)
+    done = 0
+    for first in range(0, rows, BLOCK_ROWS):
+        made = block[: min(BLOCK_ROWS, rows - first)]
+        last = first + len(made) + 2 * taps.reach
+        blur_kernels.smooth_depth(depth_m, *taps, down, across, done, last, near, ground, with_sky, made)
+        done = last
+        yield first, made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +18,9 @@ from adverse.types import Image
 
 LINE_STEPS = 64
 """Shifts that are averaged, for each pixel of a motion's length."""
+
+ZOOM_BLOCK = 100_000
+"""Values to which all zooms are added before the next ones: few enough to stay in the cache."""
 
 
 @mutation(name="motion_blur", hazards=(CAMERA_MOVES,), strength=Strength("length_px", 0, 100, power=2))
@@ -82,17 +86,35 @@ def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: 
     return out.reshape(image.shape)
 
 
+class Zoomed(NamedTuple):
+    """Where an enlarged middle comes from, as `area_kernels.add_zoomed` takes it."""
+
+    row: NDArray[np.int64]
+    row_part: NDArray[np.float32]
+    first: int
+    last: int
+    run: NDArray[np.int64]
+    shift: NDArray[np.int64]
+    part: NDArray[np.float32]
+
+
 def zoom_blur(image: Image, factors: list[float]) -> Image:
     """Average the image with versions of itself zoomed in about the centre; truncates."""
     source = pixels.pixels(image)
-    values = source.astype(np.float32)
-    total = pixels.rows(values) * np.float32(1 + factors.count(1))
-    for factor in factors:
-        if factor != 1:
-            add_zoomed(values, factor, total)
-    total *= np.float32(1 / (len(factors) + 1))
-    total += np.float32(pixels.HAIR)
-    return pixels.truncated(total, image.shape)
+    height, width, channels = source.shape
+    values = pixels.rows(source).astype(np.float32)
+    out = np.empty(values.shape, np.uint8)
+    versions = [_zoomed(height, width, channels, factor) for factor in factors if factor != 1]
+    step = max(ZOOM_BLOCK // values.shape[1], 1)
+    for top in range(0, height, step):
+        total = values[top : top + step] * np.float32(1 + factors.count(1))
+        for version in versions:
+            down, parts = version.row[top : top + step], version.row_part[top : top + step]
+            area_kernels.add_zoomed(values, channels, down, parts, *version[2:], total[: len(down)])
+        total *= np.float32(1 / (len(factors) + 1))
+        total += np.float32(pixels.HAIR)
+        out[top : top + step] = total
+    return out.reshape(image.shape)
 
 
 def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.float32]) -> None:
@@ -101,14 +123,16 @@ def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.flo
     The first and last sample of the middle part land on the first and last sample of the result, which is
     cropped to the image at its lower right (scipy.ndimage.zoom's grid).
     """
-    height, width, channels = values.shape
+    area_kernels.add_zoomed(pixels.rows(values), values.shape[2], *_zoomed(*values.shape, factor), total)
+
+
+@functools.lru_cache(maxsize=128)
+def _zoomed(height: int, width: int, channels: int, factor: float) -> Zoomed:
     down, first_row = _grid(height, factor)
     across, first_column = _grid(width, factor)
     shift = np.repeat(np.arange(len(across)) - across.astype(np.int64), channels) * channels
     run = np.flatnonzero(np.diff(shift, prepend=-1))
-    area_kernels.add_zoomed(
-        pixels.rows(values),
-        channels,
+    return Zoomed(
         first_row + down.astype(np.int64),
         (down % 1).astype(np.float32),
         first_column * channels,
@@ -116,7 +140,6 @@ def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.flo
         np.append(run, len(shift)),
         shift[run],
         np.repeat((across % 1).astype(np.float32), channels),
-        total,
     )
 
 

@@ -233,34 +233,14 @@ def blend_colour(image: U8, weight: F32, colour: F32, offset: float, out: U8) ->
     """Write image * weight + colour * (1 - weight) + offset, truncated, with one weight for each pixel."""
     rows, columns, channels = image.shape
     wide, veil = np.empty(columns * channels, np.float32), np.empty(columns * channels, np.float32)
-    for i in range(veil.size):
-        veil[i] = colour[i % channels]
+    for c in range(channels):
+        veil[c::channels] = colour[c]
     for y in range(rows):
         widen(weight[y], channels, wide)
         source, target = image[y].reshape(-1), out[y].reshape(-1)
         for i in range(target.size):
             value = veil[i] + (np.float32(source[i]) - veil[i]) * wide[i] + np.float32(offset)
             target[i] = np.uint8(np.int32(min(max(value, np.float32(0)), np.float32(255))))
-
-
-@kernel("void(Array(float32, 2, 'C', readonly=True), float32[:, ::1], float32[:, ::1])")
-def split_sky(depth: F32, near: F32, ground: F32) -> None:
-    """Write the finite depths, 0 where there is sky; and 1 where there is ground, 0 where there is sky."""
-    for y in range(depth.shape[0]):
-        source, close, solid = depth[y], near[y], ground[y]
-        for x in range(source.size):
-            finite = source[x] < np.float32(np.inf)
-            close[x] = source[x] if finite else np.float32(0)
-            solid[x] = np.float32(1) if finite else np.float32(0)
-
-
-@kernel("void(float32[:, ::1], float32[:, ::1], float32[:, ::1])")
-def join_sky(ground: F32, mean: F32, weight: F32) -> None:
-    """Divide means by their weights where there is ground, and put the sky back, in place."""
-    for y in range(mean.shape[0]):
-        solid, value, share = ground[y], mean[y], weight[y]
-        for x in range(value.size):
-            value[x] = value[x] / share[x] if solid[x] > np.float32(0) else np.float32(np.inf)
 
 
 @kernel(
@@ -271,8 +251,8 @@ def add_colour(image: U8, layer: F32, colour: F32, out: U8) -> None:
     """Write image + layer * colour, truncated; the layer has one value for each pixel."""
     rows, columns, channels = image.shape
     wide, veil = np.empty(columns * channels, np.float32), np.empty(columns * channels, np.float32)
-    for i in range(veil.size):
-        veil[i] = colour[i % channels]
+    for c in range(channels):
+        veil[c::channels] = colour[c]
     for y in range(rows):
         widen(layer[y], channels, wide)
         source, target = image[y].reshape(-1), out[y].reshape(-1)
