@@ -25,7 +25,8 @@ def _quantiles() -> Singles:
     """Return the middles of equally likely ranges of a normal number, widened to a variance of 1."""
     count = 1 << BITS
     middles = np.array([NormalDist().inv_cdf((step + 0.5) / count) for step in range(count)])
-    return (middles / np.sqrt(np.mean(middles**2))).astype(np.float32)
+    table: Singles = (middles / np.sqrt(np.mean(middles**2))).astype(np.float32)
+    return table
 
 
 QUANTILES = _quantiles()
