@@ -46,11 +46,10 @@ class Sampler:
         self,
         data: Frames,
         rng: np.random.Generator,
-        adverse: float,
-        strength: Literal["mild", "any"] = "any",
+        mild: float,
+        severe: float,
     ) -> None:
-        self._data, self.rng, self._adverse = data, rng, adverse
-        self._strength = strength
+        self._data, self.rng, self._mild, self._severe = data, rng, mild, severe
         self._people = np.argwhere((data.boxes[:, :, 2] > 0) & ~data.ignore)
         self.empty = np.flatnonzero(~(data.boxes[:, :, 2] > 0).any(axis=1))
         self.peopled = np.unique(self._people[:, 0])
@@ -141,8 +140,10 @@ class Sampler:
         middle, contrast = np.mean(cv2.mean(image)[:3]) / 255, rng.uniform(0.75, 1.25)
         table = (np.arange(256)[:, None] / 255 - middle) * (contrast * tint) + (middle + light)
         picture = cv2.LUT(image, np.clip(table, 0, 1).astype(np.float32)[None])
-        if rng.random() < self._adverse:
-            picture = spoilt(picture, depth_m(depth), rng, self._strength)
+        drawn = rng.random()
+        if drawn < self._mild + self._severe:
+            strength: Literal["mild", "any"] = "mild" if drawn < self._mild else "any"
+            picture = spoilt(picture, depth_m(depth), rng, strength)
         return picture, boxes, ignore
 
 

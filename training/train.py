@@ -26,14 +26,14 @@ from anchor import Anchor
 from centre import Centre
 from export import export
 from exported import take_weights
-from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, START, WHOLE_BATCH
+from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, WHOLE_BATCH
 from samples import Batch, Sampler
 from scenes import frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-LOOKED, HARD, MINE_EVERY = 1200, 5, 1000
+LOOKED, HARD, MINE_EVERY = 900, 5, 1000
 """So many frames without people are looked at for hard ones, one in so many is taken, and all of it is done
 again after so many steps."""
 AVERAGED = 0.998
@@ -53,7 +53,7 @@ class Training:
         self.net = NETS[name]().to(memory_format=torch.channels_last)  # a third faster on a CPU
         self.average = copy.deepcopy(self.net)
         rng = np.random.default_rng(SEED)
-        self.sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), rng, *ADVERSE[name])
+        self.sampler = Sampler(frames("orchard", "train", LOGS[name], PER_LOG), rng, *ADVERSE[name])
         self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]
         self.rates = RATES[name]
         self.steps = sum(crops + whole for crops, whole in self.cycles)
@@ -184,18 +184,18 @@ def main() -> None:
     parser.add_argument(
         "--start",
         type=Path,
-        help="the ONNX file of the same network, to train on; of a network with START, that of the other one",
+        help="the ONNX file of a network to start with, orchard-NAME.onnx; of another kind, its backbone",
     )
     told = parser.parse_args()
+    kind = told.start.stem.removeprefix("orchard-") if told.start else told.net
+    if kind not in NETS:
+        parser.error(f"--start {told.start}: wanted orchard-NAME.onnx with a NAME of {', '.join(NETS)}")
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
     training = Training(told.net, told.length)
-    start = told.start
-    if start is None and told.net in START:
-        start = told.out / f"orchard-{START[told.net]}.onnx"
-    if start is not None:
-        training.start_from(start, START.get(told.net, told.net))
-    training.run(_checkpoint(told.checkpoints, told.net, told.length, start))
+    if told.start is not None:
+        training.start_from(told.start, kind)
+    training.run(_checkpoint(told.checkpoints, told.net, told.length, told.start))
     export(training.made(), told.out / f"orchard-{told.net}.onnx")
 
 

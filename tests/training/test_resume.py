@@ -80,3 +80,29 @@ def test_a_network_with_exported_weights_answers_as_the_exported_one(name: str, 
     answers = answer if isinstance(answer, tuple) else (answer,)
     for one, other in zip(answers, wanted, strict=True):
         np.testing.assert_allclose(one.numpy(), other, rtol=1e-3, atol=1e-3)
+
+
+def test_halfway_between_two_networks_lies_the_mean_of_each_number(
+    train: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx = importlib.import_module("onnx")
+    mean = importlib.import_module("mean")
+    models = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        train.export(train.NETS["anchor"](), tmp_path / f"{seed}.onnx")
+        models.append(onnx.load(tmp_path / f"{seed}.onnx"))
+    monkeypatch.setattr(
+        "sys.argv", ["mean", *(str(tmp_path / name) for name in ("1.onnx", "2.onnx", "3.onnx"))]
+    )
+    mean.main()
+    made = [onnx.numpy_helper.to_array(one) for one in onnx.load(tmp_path / "3.onnx").graph.initializer]
+    first, second = ([onnx.numpy_helper.to_array(one) for one in model.graph.initializer] for model in models)
+    for a, b, between in zip(first, second, made, strict=True):
+        np.testing.assert_allclose(between, (a.astype(float) + b) / 2, rtol=1e-6)
+    assert not all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    other = onnx.ModelProto()
+    other.CopyFrom(models[1])
+    other.graph.initializer[0].name = "else"
+    with pytest.raises(ValueError, match="differ in kind"):
+        mean.mean(models[0], other)

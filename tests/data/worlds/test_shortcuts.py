@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from adverse.data.worlds import textures
 from adverse.data.worlds.casting import NEAREST_M, screen_box
-from adverse.data.worlds.foliage import CLUMP_M, LEAF_M, RIM_M, density, leaves
-from adverse.data.worlds.normals import standard_normal
+from adverse.data.worlds.exposure import READ, SHOT, exposed
+from adverse.data.worlds.foliage import CLUMP_M, LEAF_M, RIM_M, foliage
+from adverse.data.worlds.normals import QUANTILES, drawn_words, standard_normal
 from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.shadows import REACH_M, SHADOW_PIXEL, find_shadows, moved, sun_grid
 from adverse.data.worlds.solids import BALL, BRICK, STEM, Solids, stretch
@@ -104,11 +106,13 @@ def test_leaves_are_where_leaf_and_clump_say() -> None:
     count = 4000
     (x, y, z), t = rng.normal(0, 1, (3, count)), rng.uniform(0.1, 80, count)
     through, holes, seed = rng.uniform(0, 1, count), rng.uniform(0.1, 0.7, count), rng.integers(0, 999, count)
-    dense = np.empty(count)
-    density(t, through, holes, SHADOW_PIXEL, dense)
-    leaves(x, y, z, seed, dense)
-    wanted = [there(*values) for values in zip(x, y, z, seed, t, through, holes, strict=True)]
-    assert ((dense > 0) == wanted).all()
+    rows = list(zip(x, y, z, seed, t, through, holes, strict=True))
+    dense = [
+        foliage(px, py, pz, which, at * SHADOW_PIXEL, much, sparse)
+        for px, py, pz, which, at, much, sparse in rows
+    ]
+    wanted = [there(*row) for row in rows]
+    assert ((np.array(dense) > 0) == wanted).all()
     assert 0.1 < np.mean(wanted) < 0.9
 
 
@@ -159,12 +163,33 @@ def test_shadows_are_those_that_asking_every_solid_finds(world: World) -> None:
     assert lit[0]
 
 
-@pytest.mark.parametrize("count", [1, 7, 24_576, 1_000_000])
-def test_normal_numbers_are_those_of_numpy(count: int) -> None:
-    wanted = generator(count, "a").standard_normal(count, np.float32)
-    np.testing.assert_array_equal(standard_normal(generator(count, "a"), count), wanted)
-    for stream in (np.random.PCG64(count), np.random.Philox(count)):
-        one, two = np.random.Generator(stream), np.random.Generator(type(stream)(count))
-        for rng in (one, two):
-            rng.standard_normal(1, np.float32)  # leaves half a word of 64 bits
-        np.testing.assert_array_equal(standard_normal(one, count), two.standard_normal(count, np.float32))
+def drawn_normals(seed: int, first: int, count: int) -> Floats:
+    numbers, room = np.empty(count, np.float32), np.empty(count, np.uint32)
+    standard_normal(drawn_words(generator(seed, "noise")), first, QUANTILES, room, numbers)
+    return numbers.astype(np.float64)
+
+
+def test_noise_is_normal_and_alike_neither_along_a_picture_nor_in_two() -> None:
+    count = 300_000
+    numbers, others = drawn_normals(1, 0, count), drawn_normals(2, 0, count)
+    np.testing.assert_array_equal(numbers[1000:1500], drawn_normals(1, 1000, 500))
+    normal, error = NormalDist(), 4 / math.sqrt(count)
+    assert abs(numbers.mean()) < error
+    assert abs(numbers.var() - 1) < 1.5 * error
+    for quantile in (0.001, 0.02, 0.16, 0.5, 0.84, 0.98, 0.999):
+        share = np.mean(numbers < normal.inv_cdf(quantile))
+        assert abs(share - quantile) < error * math.sqrt(quantile * (1 - quantile)) + 1 / len(QUANTILES)
+    for lag in (1, 2, 3, 960, 961):  # a channel, a pixel and a row on
+        assert abs(np.mean(numbers[lag:] * numbers[:-lag])) < error
+    assert abs(np.mean(numbers * others)) < error
+    spectrum = np.abs(np.fft.rfft(numbers)[1:]) ** 2 / count  # exponential with mean 1 for white noise
+    assert spectrum.max() < math.log(len(spectrum)) + 8
+
+
+def test_a_plain_wall_has_the_noise_of_its_light() -> None:
+    light = 0.25
+    made = exposed(np.full((200, 300, 3), light, np.float32), 1.0, generator(3, "wall"))
+    middle = made[90:110, 140:160].astype(np.float64) / 255  # where the lens takes next to no light
+    assert abs(np.mean(middle) - math.sqrt(light)) < 0.003
+    deviation = math.sqrt(SHOT * light + READ) / (2 * math.sqrt(light))  # of the root of the light
+    assert np.std(middle) == pytest.approx(deviation, rel=0.1)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.compiled import compiled, inlined
-from adverse.data.worlds.foliage import BATCH, LEAF_M, density, leaves
+from adverse.data.worlds.foliage import LEAF_M, foliage
 from adverse.data.worlds.solids import BALL, BRICK, Solids, through_ball, through_brick, through_stem
 
 SKY, GROUND = -1, -2
@@ -25,6 +25,8 @@ STRIP_PX = 8
 SLACK_M = 1e-6
 FARTHEST_M = 150.0
 """Ground beyond this is left to the horizon, where one pixel spans many metres."""
+BATCH = 1024
+"""How many points of foliage are collected before they are looked at together."""
 LANES = 8
 """Rows are cast in whole vectors of pixels; those beyond a rectangle see nothing of what is in it."""
 Floats = NDArray[np.float64]
@@ -53,8 +55,7 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
     seen = np.flatnonzero(nearest < np.inf)
     enter, leave = np.empty(width + LANES), np.empty(width + LANES)
     room = max(BATCH, width + 1)
-    batch, sparse = np.empty((9, room)), np.empty(room)
-    place, seeds = np.empty((2, room), np.int64), np.empty(room, np.int64)
+    batch, place = np.empty((8, room)), np.empty((2, room), np.int64)
     origin, m = np.empty(3), np.empty((3, 3))
     for at in np.argsort(nearest[seen], kind="mergesort"):
         index = seen[at]
@@ -68,7 +69,6 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
         if near > 2 * LEAF_M * lens[0] + SLACK_M:
             holes = 0.0  # too far to see a gap
         into_unit(solids, index, eye, turn, origin, m)
-        seeds[:], sparse[:] = solids.seed[index], holes
         found = 0
         for v in range(y0, y1):
             first, last = x0, x1
@@ -87,20 +87,7 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
                             depth_m[v, u], owner[v, u] = t, index
                 continue
             if found + last - first >= room:
-                _cover(
-                    index,
-                    solids.size_m[index],
-                    sparse,
-                    lens,
-                    origin,
-                    m,
-                    found,
-                    batch,
-                    place,
-                    seeds,
-                    depth_m,
-                    owner,
-                )
+                _cover(solids, index, holes, lens, origin, m, found, batch, place, depth_m, owner)
                 found = 0
             for u in range(first, last):  # without a branch: the next entry overwrites what is not kept
                 before, t0 = depth_m[v, u], enter[u]
@@ -109,20 +96,7 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
                 place[0, found], place[1, found] = v, u
                 found += (t0 < before) & (t0 <= leave[u]) & (near < before)
         if found:
-            _cover(
-                index,
-                solids.size_m[index],
-                sparse,
-                lens,
-                origin,
-                m,
-                found,
-                batch,
-                place,
-                seeds,
-                depth_m,
-                owner,
-            )
+            _cover(solids, index, holes, lens, origin, m, found, batch, place, depth_m, owner)
 
 
 @compiled
@@ -188,16 +162,15 @@ def cast_row(
 
 @compiled
 def _cover(
+    solids: Solids,
     index: int,
-    size: Floats,
-    holes: Floats,
+    holes: float,
     lens: Floats,
     origin: Floats,
     m: Floats,
     found: int,
     batch: Floats,
     place: Owners,
-    seeds: Owners,
     depth_m: Floats,
     owner: Owners,
 ) -> None:
@@ -206,7 +179,8 @@ def _cover(
     `batch` holds t0, t1, x and y of each ray, and room for points and their density.
     """
     rows, columns = place[0], place[1]
-    t0, t1, x, y, dense, through = batch[0], batch[1], batch[2], batch[3], batch[7], batch[8]
+    t0, t1, x, y, dense = batch[0], batch[1], batch[2], batch[3], batch[7]
+    size, seed, pixel = solids.size_m[index], solids.seed[index], 1 / lens[0]
     for leaving in range(2):
         t = batch[leaving]
         for axis in range(3):
@@ -214,10 +188,9 @@ def _cover(
             a, b, c = m[axis, 0], m[axis, 1], m[axis, 2]
             for i in range(found):
                 p[i] = (o + t[i] * (a * x[i] + (b * y[i] + c))) * s
+        px, py, pz = batch[4], batch[5], batch[6]
         for i in range(found):
-            through[i] = t1[i] - t0[i]
-        density(t[:found], through, holes, 1 / lens[0], dense)
-        leaves(batch[4, :found], batch[5, :found], batch[6, :found], seeds[:found], dense)
+            dense[i] = foliage(px[i], py[i], pz[i], seed, t[i] * pixel, t1[i] - t0[i], holes)
         kept = 0
         for i in range(found):
             v, u = rows[i], columns[i]

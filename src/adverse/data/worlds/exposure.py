@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.compiled import compiled
-from adverse.data.worlds.normals import standard_normal
+from adverse.data.worlds.normals import QUANTILES, Words, drawn_words, standard_normal
 from adverse.data.worlds.shading import Light
 from adverse.types import Image
 
@@ -83,52 +83,57 @@ VIGNETTE = 0.22
 """Loss of light in the corners."""
 SHOT, READ = 0.0016, 2e-5
 """Noise variance per unit of light, and without any: a small camera by day."""
-Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+F32 = np.float32
+_KEPT, _GIVEN = F32(1 - 2 * SPREAD), F32(SPREAD)
+_SHOT, _READ, _NONE, _FULL, _WHITE, _HALF = F32(SHOT), F32(READ), F32(0), F32(1), F32(255), F32(0.5)
 
 
-def exposed(radiance: Floats, exposure: float, rng: np.random.Generator) -> Image:
+def exposed(radiance: Singles, exposure: float, rng: np.random.Generator) -> Image:
     """Return the picture (H, W, 3) uint8 that a camera takes of linear radiance."""
     height, width, _ = radiance.shape
-    normal = standard_normal(rng, height * width * 3).reshape(height, width * 3)
     picture = np.empty((height, width * 3), np.uint8)
-    _develop(radiance.reshape(height, width * 3), exposure, normal, picture)
+    _develop(radiance.reshape(height, width * 3), exposure, drawn_words(rng), QUANTILES, picture)
     return picture.reshape(height, width, 3)
 
 
 @compiled
-def _develop(light: Floats, exposure: float, normal: NDArray[np.float32], picture: NDArray[np.uint8]) -> None:
+def _develop(
+    light: Singles, exposure: float, words: Words, quantiles: Singles, picture: NDArray[np.uint8]
+) -> None:
     """Develop rows of colours, three numbers a pixel; every loop is over a row, with one result."""
     height, across = light.shape
-    spread = np.empty((3, across))  # the rows above, at and below, each spread along itself
-    columns, row = np.empty(across), np.empty(across)
+    spread = np.empty((3, across), np.float32)  # the rows above, at and below, each spread along itself
+    columns, row, noise = np.empty((3, across), np.float32)
+    chosen = np.empty(across, np.uint32)
     for i in range(across):
         x = 2 * (i // 3) / (across // 3) - 1
-        columns[i] = x * x
+        columns[i] = exposure * VIGNETTE / 2 * (x * x)
     _spread(light[0], spread[0])
     spread[1] = spread[0]
     for v in range(height):
         above, at, below = spread[v % 3], spread[(v + 1) % 3], spread[(v + 2) % 3]
         _spread(light[min(v + 1, height - 1)], below)
         y = 2 * v / height - 1
+        gain = F32(exposure * (1 - VIGNETTE / 2 * (y * y)))
         for i in range(across):
-            gain = exposure * (1 - VIGNETTE * (columns[i] + y * y) / 2)
-            row[i] = gain * ((1 - 2 * SPREAD) * at[i] + SPREAD * (above[i] + below[i]))
-        noise = normal[v]
+            row[i] = (gain - columns[i]) * (_KEPT * at[i] + _GIVEN * (above[i] + below[i]))
+        standard_normal(words, v * across, quantiles, chosen, noise)
         for i in range(across):
-            bright = row[i] + noise[i] * math.sqrt(SHOT * row[i] + READ)
-            row[i] = 255 * math.sqrt(min(max(bright, 0.0), 1.0)) + 0.5
+            bright = row[i] + noise[i] * math.sqrt(_SHOT * row[i] + _READ)
+            row[i] = _WHITE * math.sqrt(min(max(bright, _NONE), _FULL)) + _HALF
         out = picture[v]
         for i in range(across):
             out[i] = np.uint8(np.int32(row[i]))
 
 
 @compiled
-def _spread(light: Floats, out: Floats) -> None:
+def _spread(light: Singles, out: Singles) -> None:
     """Give each pixel of a row some light of its neighbours; beyond the ends it is as bright as at them."""
     for i in range(3, len(light) - 3):
-        out[i] = (1 - 2 * SPREAD) * light[i] + SPREAD * (light[i - 3] + light[i + 3])
+        out[i] = _KEPT * light[i] + _GIVEN * (light[i - 3] + light[i + 3])
     for end in (0, len(light) - 3):
         for i in range(end, end + 3):
             left = i - 3 if i >= 3 else i
             right = i + 3 if i + 3 < len(light) else i
-            out[i] = (1 - 2 * SPREAD) * light[i] + SPREAD * (light[left] + light[right])
+            out[i] = _KEPT * light[i] + _GIVEN * (light[left] + light[right])

@@ -154,7 +154,7 @@ def render(
     shape = camera.height, camera.width
     depth, owner = np.empty(shape), np.empty(shape, np.int64)
     casting.cast(solids, eye, turn, lens, depth, owner)
-    radiance, on_way = np.empty((*shape, 3)), np.zeros(shape, np.bool_)
+    radiance, on_way = np.empty((*shape, 3), np.float32), np.zeros(shape, np.bool_)
     shading.shade(solids, grid, scene.light, eye, turn, lens, depth, owner, radiance, on_way)
     labels, values = np.empty(shape, np.uint8), np.empty(shape, np.uint16)
     way = classes.ROAD if scene.light.place == STREET_GROUND else classes.GROUND

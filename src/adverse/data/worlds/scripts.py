@@ -149,6 +149,14 @@ class Walker:
 
     def solids(self, time_s: float) -> Solids:
         """Return the body at a time."""
+        return self._body(time_s) if any(self.velocity) else self._still
+
+    @functools.cached_property
+    def _still(self) -> Solids:
+        """The body of somebody who does not move: made once."""
+        return self._body(0.0)
+
+    def _body(self, time_s: float) -> Solids:
         return body(self.person, self._stance(time_s), self.ground_m(time_s), self.heading, self.instance)
 
     def _stance(self, time_s: float) -> Stance:

@@ -25,7 +25,10 @@ INSIDE = 0.6
 """Share of the sky that reaches the inside of a crown."""
 TOGETHER = 2048
 """About how many pixels are shaded together: few enough that all about them stays in a core's cache."""
+IN_SUN = 16384
+"""About how many of them ask for the sun together: enough that most share a cell of its view with many."""
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
 
@@ -54,10 +57,15 @@ class Surfaces(NamedTuple):
     seed: NDArray[np.int64]
     place: Floats  # (3, N) metres along the axes of a solid
     mottling: Floats
+
+
+class Sunward(NamedTuple):
+    """Points of many rows that the sun might reach: arrays of N, with a row for each axis."""
+
+    pixel: NDArray[np.int64]
     lifted: Floats  # (3, N) where rays to the sun start
-    asking: NDArray[np.int64]  # surfaces that the sun might reach
-    own: NDArray[np.int64]  # solids that cannot be in the way of their rays
-    lit: Flags
+    own: NDArray[np.int64]  # solids that cannot be in the way of them
+    gain: Singles  # (3, N) the light that the point sends to the camera if the sun reaches it
 
 
 @compiled
@@ -70,7 +78,7 @@ def shade(
     lens: Floats,
     depth_m: Floats,
     owner: Owners,
-    radiance: Floats,
+    radiance: Singles,
     on_way: Flags,
 ) -> None:
     """Fill radiance (H, W, 3), linear, where depth and owner are known; mark the ground that is the way."""
@@ -91,21 +99,31 @@ def shade(
         np.empty(room, np.int64),
         np.empty((3, room)),
         np.empty(room),
-        np.empty((3, room)),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.bool_),
     )
+    full = max(IN_SUN, 2 * room)
+    sunward = Sunward(
+        np.empty(full + 1, np.int64),
+        np.empty((3, full + 1)),
+        np.empty(full + 1, np.int64),
+        np.empty((3, full + 1), np.float32),
+    )
+    pixels, asking = radiance.reshape(height * width, 3), 0
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         _rays(turn, lens, top, bottom, width, rays)
         depths, owners = depth_m[top:bottom].ravel(), owner[top:bottom].ravel()
         values, way = radiance[top:bottom].reshape((bottom - top) * width, 3), on_way[top:bottom].ravel()
         _shade_sky(light, rays, owners, values, surfaces)
-        count = _shade_ground(light, eye, lens[0], rays, depths, owners, way, surfaces)
-        _light_up(light, grid, count, owners, surfaces, values)
+        if asking + room > full:
+            _light_by_sun(grid, asking, sunward, pixels)
+            asking = 0
+        first = top * width
+        asking = _shade_ground(
+            light, grid, eye, lens[0], rays, depths, owners, way, surfaces, first, values, sunward, asking
+        )
         count = _shade_solids(solids, eye, lens[0], rays, depths, owners, surfaces)
-        _light_up(light, grid, count, owners, surfaces, values)
+        asking = _light_up(light, grid, count, owners, surfaces, first, values, sunward, asking)
+    _light_by_sun(grid, asking, sunward, pixels)
 
 
 @compiled
@@ -124,14 +142,15 @@ def _rays(turn: Floats, lens: Floats, top: int, bottom: int, width: int, rays: F
 
 
 @compiled
-def _shade_sky(light: Light, rays: Floats, owner: Owners, radiance: Floats, surfaces: Surfaces) -> None:
+def _shade_sky(light: Light, rays: Floats, owner: Owners, radiance: Singles, surfaces: Surfaces) -> None:
     count = 0
     pixel, unit, white, strength = surfaces.pixel, surfaces.point, surfaces.gloss, light.sky
     for i in range(len(owner)):
         if owner[i] == SKY:
             pixel[count] = i
+            shorter = 1 / rays[3, i]
             for axis in range(3):
-                unit[axis, count] = rays[axis, i] / rays[3, i]
+                unit[axis, count] = rays[axis, i] * shorter
             count += 1
     textures.clouds(unit[0, :count], unit[1, :count], unit[2, :count], light.cloud, light.seed, white)
     for j in range(count):
@@ -144,6 +163,7 @@ def _shade_sky(light: Light, rays: Floats, owner: Owners, radiance: Floats, surf
 @compiled
 def _shade_ground(
     light: Light,
+    grid: SunGrid,
     eye: Floats,
     focal: float,
     rays: Floats,
@@ -151,30 +171,46 @@ def _shade_ground(
     owner: Owners,
     on_way: Flags,
     surfaces: Surfaces,
+    first: int,
+    radiance: Singles,
+    sunward: Sunward,
+    asking: int,
 ) -> int:
-    """Collect the points of the ground, mark those of the way, and return how many there are."""
+    """Write the light of the sky that the ground sends to the camera, mark the way, and ask for the sun.
+
+    Returns how many points now do.
+    """
     count = 0
     pixel, point, spread, layers = surfaces.pixel, surfaces.point, surfaces.spread_m, surfaces.grain
+    pixel_at_1m, per_height = 1 / focal, 1 / eye[2]
     for i in range(len(owner)):
         if owner[i] == GROUND:
             pixel[count] = i
-            for axis in range(3):
+            for axis in range(2):
                 point[axis, count] = eye[axis] + depth_m[i] * rays[axis, i]
             away = rays[3, i] * depth_m[i]
             # seen at a slant, a pixel is longer
-            spread[count] = depth_m[i] * rays[3, i] / focal * math.sqrt(min(away / eye[2], 8.0))
+            spread[count] = away * pixel_at_1m * math.sqrt(min(away * per_height, 8.0))
             count += 1
     x, y = point[0, :count], point[1, :count]
     textures.ground(light.place, x, y, spread[:count], light.seed, layers)
-    colour, normal, place = surfaces.colour, surfaces.normal, light.place
-    facing, gloss, leafy = surfaces.facing, surfaces.gloss, surfaces.leafy
+    place, sun, sky, up = light.place, light.sun, light.sky, grid.axes[2, 2]
+    lifted, gain, own, which = sunward.lifted, sunward.gain, sunward.own, sunward.pixel
     for j in range(count):
-        colour[0, j], colour[1, j], colour[2, j], on_way[pixel[j]] = textures.soil(
+        red, green, blue, on_way[pixel[j]] = textures.soil(
             place, x[j], y[j], layers[0, j], layers[1, j], layers[2, j], layers[3, j]
         )
-        normal[0, j], normal[1, j], normal[2, j] = 0.0, 0.0, 1.0
-        facing[j], gloss[j], leafy[j] = -1.0, 0.0, False
-    return count
+        at = pixel[j]
+        radiance[at, 0], radiance[at, 1], radiance[at, 2] = red * sky[0], green * sky[1], blue * sky[2]
+        ask = asking + j
+        lifted[0, ask], lifted[1, ask], lifted[2, ask] = x[j], y[j], SURFACE_M
+        gain[0, ask], gain[1, ask], gain[2, ask] = (
+            red * (sun[0] * up),
+            green * (sun[1] * up),
+            blue * (sun[2] * up),
+        )
+        own[ask], which[ask] = -1, first + at
+    return asking + count
 
 
 @compiled
@@ -195,6 +231,7 @@ def _shade_solids(
     inverse, centre, size, kind = solids.inverse, solids.centre_m, solids.size_m, solids.kind
     taper, seeds, materials = solids.taper, solids.seed, solids.material
     first, second, mottling = solids.colour, solids.second, surfaces.mottling
+    pixel_at_1m = 1 / focal
     for i in range(len(owner)):
         index = owner[i]
         if index < 0:
@@ -217,7 +254,7 @@ def _shade_solids(
         point[0, count], point[1, count], point[2, count] = px, py, pz
         normal[0, count], normal[1, count], normal[2, count] = nx, ny, nz
         place[0, count], place[1, count], place[2, count] = x, y, z
-        spread[count] = depth_m[i] * rays[3, i] / focal
+        spread[count] = depth_m[i] * rays[3, i] * pixel_at_1m
         seed[count] = seeds[index]
         grain[0, count], grain[1, count], grain[2, count], grain[3, count] = textures.grain(
             materials[index], x, y, z
@@ -237,39 +274,55 @@ def _shade_solids(
 
 @compiled
 def _light_up(
-    light: Light, grid: SunGrid, count: int, owner: Owners, surfaces: Surfaces, radiance: Floats
-) -> None:
-    """Write the light that surfaces send to the camera; leaves let the sun's through."""
-    normal, lifted, asking, leafy = surfaces.normal, surfaces.lifted, surfaces.asking, surfaces.leafy
-    point, colour, pixel, lit = surfaces.point, surfaces.colour, surfaces.pixel, surfaces.lit
-    facing, gloss, direct, own = surfaces.facing, surfaces.gloss, surfaces.mottling, surfaces.own
-    sx, sy, sz = grid.axes[:, 2]
-    rays = 0
+    light: Light,
+    grid: SunGrid,
+    count: int,
+    owner: Owners,
+    surfaces: Surfaces,
+    first: int,
+    radiance: Singles,
+    sunward: Sunward,
+    asking: int,
+) -> int:
+    """Write the light of the sky that surfaces send to the camera, and ask for the sun that might reach them.
+
+    Leaves let it through. Returns how many points now ask.
+    """
+    normal, leafy, facing, gloss = surfaces.normal, surfaces.leafy, surfaces.facing, surfaces.gloss
+    point, colour, pixel, sun, sky = surfaces.point, surfaces.colour, surfaces.pixel, light.sun, light.sky
+    lifted, own, gain, which = sunward.lifted, sunward.own, sunward.gain, sunward.pixel
+    sx, sy, sz = grid.axes[0, 2], grid.axes[1, 2], grid.axes[2, 2]
     for j in range(count):
-        towards = normal[0, j] * sx + normal[1, j] * sy + normal[2, j] * sz
-        direct[j] = 0.0
-        if towards > 0 or leafy[j]:
-            above = LEAF_DEPTH_M if leafy[j] else SURFACE_M
-            above = -above if towards < 0 else above
-            for axis in range(3):
-                lifted[axis, rays] = point[axis, j] + above * normal[axis, j]
-            direct[j] = 0.3 + 0.7 * abs(towards) if leafy[j] else towards
-            # a convex solid is never in the way of a side that faces the sun
-            own[rays] = owner[pixel[j]] if towards > 0 and facing[j] <= 0 else -1
-            asking[rays] = j
-            rays += 1
-    find_shadows(grid, lifted[0, :rays], lifted[1, :rays], lifted[2, :rays], own, lit)
-    for ray in range(rays):
-        if not lit[ray]:
-            direct[asking[ray]] = 0.0
-    sun, sky = light.sun, light.sky
-    for j in range(count):
+        at, nx, ny, nz = pixel[j], normal[0, j], normal[1, j], normal[2, j]
         open_sky = INSIDE if facing[j] > 0 else 1.0
-        around = open_sky * (0.55 + 0.45 * normal[2, j])  # what hides the sky gives some light too
-        mirror = _mirror(gloss[j], 1 - abs(facing[j]), normal[2, j])
+        around = open_sky * (0.55 + 0.45 * nz)  # what hides the sky gives some light too
+        mirror = _mirror(gloss[j], 1 - abs(facing[j]), nz)
+        towards = nx * sx + ny * sy + nz * sz
+        above = LEAF_DEPTH_M if leafy[j] else SURFACE_M
+        above = -above if towards < 0 else above
+        direct = 0.3 + 0.7 * abs(towards) if leafy[j] else towards
         for channel in range(3):
-            received = sun[channel] * direct[j] + sky[channel] * around
-            radiance[pixel[j], channel] = colour[channel, j] * received + mirror * sky[channel]
+            radiance[at, channel] = sky[channel] * (colour[channel, j] * around + mirror)
+            gain[channel, asking] = sun[channel] * direct * colour[channel, j]
+        lifted[0, asking] = point[0, j] + above * nx
+        lifted[1, asking] = point[1, j] + above * ny
+        lifted[2, asking] = point[2, j] + above * nz
+        # a convex solid is never in the way of a side that faces the sun
+        own[asking] = owner[at] if (towards > 0) & (facing[j] <= 0) else -1
+        which[asking] = first + at
+        asking += (towards > 0) | leafy[j]  # the next one overwrites what is not kept
+    return asking
+
+
+@compiled
+def _light_by_sun(grid: SunGrid, count: int, sunward: Sunward, radiance: Singles) -> None:
+    """Add the light of the sun to the surfaces that it reaches."""
+    lit, x, y, z = np.empty(count, np.bool_), sunward.lifted[0], sunward.lifted[1], sunward.lifted[2]
+    find_shadows(grid, x[:count], y[:count], z[:count], sunward.own, lit)
+    for ray in range(count):
+        if lit[ray]:
+            for channel in range(3):
+                radiance[sunward.pixel[ray], channel] += sunward.gain[channel, ray]
 
 
 @inlined

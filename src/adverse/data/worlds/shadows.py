@@ -1,6 +1,7 @@
 """Which points the sun reaches: rays towards it, tested only against solids near the ray.
 
-Seen from the sun, every ray towards it is one point. A grid over that view lists the solids of each cell.
+Seen from the sun, every ray towards it is one point. A grid over that view lists the solids of each cell, and
+the points of a cell ask them together.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from adverse.data.worlds.casting import NEAREST_M, half_axes
 from adverse.data.worlds.compiled import compiled, inlined
-from adverse.data.worlds.foliage import BATCH, density, leaves
-from adverse.data.worlds.solids import BALL, Solids, stretch
+from adverse.data.worlds.foliage import foliage
+from adverse.data.worlds.solids import BALL, Solids, stretch, through_ball
 
 CELL_M = 0.375
 REACH_M = 60.0
@@ -27,6 +28,7 @@ SHADOW_PIXEL = 1e-3
 """Gaps in foliage as the sun sees them: fully sharp at any distance that matters."""
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 class SunGrid(NamedTuple):
@@ -38,7 +40,7 @@ class SunGrid(NamedTuple):
     cells: int  # per side
     starts: Whole
     members: Whole
-    records: Floats  # (N, 32): see `_recorded`
+    records: Floats  # (N, 27): see `_recorded`
 
 
 def sun_grid(solids: Solids, sun: Floats, middle_m: Floats) -> SunGrid:
@@ -63,168 +65,242 @@ def moved(grid: SunGrid, middle_m: Floats) -> SunGrid | None:
 
 @compiled
 def _recorded(solids: Solids, axes: Floats) -> Floats:
-    """Return (N, 32) all that a ray to the sun asks of a solid, side by side in memory.
+    """Return (N, 27) all that a ray to the sun asks of a solid, side by side in memory.
 
-    First what it looks like from the sun: its middle along right and up, half its extents, the height of its
-    top along the sun, and a, b, c of the ellipse a x^2 + b x y + c y^2 <= 1 that a ball is (0 for others: no
-    more than the extents is known). Then kind, taper, holes, seed, centre (3), the map into unit coordinates
-    (9), the direction to the sun in them (3), size (3).
+    First what it spans in the sun's view, a little widened: from and to along right, from and to along up,
+    the height of its top along the sun. Then kind, taper, holes, seed, centre (3), the map into unit
+    coordinates (9), the direction to the sun in them (3), size (3).
     """
-    records = np.zeros((len(solids.kind), 32))
-    across = np.empty((3, 3))
+    records = np.empty((len(solids.kind), 27))
     centre, inverse = solids.centre_m, solids.inverse
-    kind, taper, holes, seed, size = solids.kind, solids.taper, solids.holes, solids.seed, solids.size_m
     for index in range(len(records)):
         half = half_axes(solids, index, axes)
-        ball = kind[index] == BALL
+        ball = solids.kind[index] == BALL
         for other in range(3):
             middle, reach = 0.0, 0.0
             for axis in range(3):
                 middle += centre[index, axis] * axes[axis, other]
                 reach += half[axis, other] * half[axis, other] if ball else abs(half[axis, other])
-                across[other, axis] = (
-                    inverse[index, axis, 0] * axes[0, other]
-                    + inverse[index, axis, 1] * axes[1, other]
-                    + inverse[index, axis, 2] * axes[2, other]
-                )
-                records[index, 15 + 3 * axis + other] = inverse[index, axis, other]
+                records[index, 12 + 3 * axis + other] = inverse[index, axis, other]
             reach = (math.sqrt(reach) if ball else reach) * (1 + SLACK) + SLACK
             if other < 2:
-                records[index, other], records[index, 2 + other] = middle, reach
-            else:
-                records[index, 4] = middle + reach
-            records[index, 12 + other] = centre[index, other]
-            records[index, 27 + other] = size[index, other]
-        for axis in range(3):
-            records[index, 24 + axis] = across[2, axis]
-        records[index, 8], records[index, 9] = kind[index], taper[index]
-        records[index, 10], records[index, 11] = holes[index], seed[index]
-        if ball:  # right and up in unit coordinates, less what of them lies along the sun
-            xx, xy, yy = _dot(across, 0, 0), _dot(across, 0, 1), _dot(across, 1, 1)
-            xz, yz, zz = _dot(across, 0, 2), _dot(across, 1, 2), _dot(across, 2, 2)
-            records[index, 5] = (xx - xz * xz / zz) * (1 - SLACK)
-            records[index, 6] = 2 * (xy - xz * yz / zz) * (1 - SLACK)
-            records[index, 7] = (yy - yz * yz / zz) * (1 - SLACK)
+                records[index, 2 * other] = middle - reach
+            records[index, min(2 * other + 1, 4)] = middle + reach
+            records[index, 9 + other] = centre[index, other]
+            records[index, 21 + other] = (
+                inverse[index, other, 0] * axes[0, 2]
+                + inverse[index, other, 1] * axes[1, 2]
+                + inverse[index, other, 2] * axes[2, 2]
+            )
+            records[index, 24 + other] = solids.size_m[index, other]
+        records[index, 5], records[index, 6] = solids.kind[index], solids.taper[index]
+        records[index, 7], records[index, 8] = solids.holes[index], solids.seed[index]
     return records
-
-
-@inlined
-def _dot(rows: Floats, i: int, j: int) -> float:
-    total: float = rows[i, 0] * rows[j, 0] + rows[i, 1] * rows[j, 1] + rows[i, 2] * rows[j, 2]
-    return total
 
 
 @compiled
 def _filled(records: Floats, corner: Floats, cells: int) -> tuple[Whole, Whole]:
+    """Return where the members of each cell start, and the members."""
+    count = len(records)
+    spans = np.empty((count, 4), np.int64)
     starts = np.zeros(cells * cells + 1, np.int64)
-    members = np.empty(0, np.int64)
-    for filling in range(
-        3
-    ):  # count; then fill from the back, foliage first, which leaves the starts in place
-        if filling == 1:
-            starts = np.cumsum(starts)
-            members = np.empty(starts[-1], np.int64)
-        for index in range(len(records)):
-            if filling and (records[index, 10] > 0) == (filling == 2):
-                continue
-            x, y = (records[index, 0] - corner[0]) / CELL_M, (records[index, 1] - corner[1]) / CELL_M
-            wide, high = records[index, 2] / CELL_M, records[index, 3] / CELL_M
-            for row in range(max(math.floor(y - high), 0), min(math.floor(y + high) + 1, cells)):
-                for column in range(max(math.floor(x - wide), 0), min(math.floor(x + wide) + 1, cells)):
-                    cell = row * cells + column
-                    if filling:
-                        starts[cell] -= 1
-                        members[starts[cell]] = index
-                    else:
-                        starts[cell] += 1
+    for index in range(count):
+        for axis in range(2):
+            spans[index, axis] = max(math.floor((records[index, 2 * axis] - corner[axis]) / CELL_M), 0)
+            spans[index, 2 + axis] = min(
+                math.floor((records[index, 2 * axis + 1] - corner[axis]) / CELL_M) + 1, cells
+            )
+        for row in range(spans[index, 1], spans[index, 3]):
+            for column in range(spans[index, 0], spans[index, 2]):
+                starts[row * cells + column] += 1
+    starts = np.cumsum(starts)
+    members = np.empty(starts[-1], np.int64)
+    for leafy in (True, False):  # filled from the back, which leaves the starts in place
+        for index in range(count):
+            if (records[index, 7] > 0) == leafy:
+                for row in range(spans[index, 1], spans[index, 3]):
+                    for column in range(spans[index, 0], spans[index, 2]):
+                        starts[row * cells + column] -= 1
+                        members[starts[row * cells + column]] = index
     return starts, members
 
 
 @compiled
+def _sorted_into_cells(grid: SunGrid, x: Floats, y: Floats, z: Floats) -> tuple[Whole, Whole, Whole]:
+    """Return the points that have solids in their cells, cell by cell; these cells; and where each ends."""
+    count = len(x)
+    groups = np.zeros(grid.cells * grid.cells, np.int32)  # of a cell, counted from 1
+    cells, ends, group = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
+    columns, rows = np.empty(count), np.empty(count)
+    _seen_from_sun(grid.axes, 0, x, y, z, columns)
+    _seen_from_sun(grid.axes, 1, x, y, z, rows)
+    found = 0
+    for i in range(count):
+        across, up = columns[i], rows[i]
+        column, row = (
+            math.floor((across - grid.corner[0]) / CELL_M),
+            math.floor((up - grid.corner[1]) / CELL_M),
+        )
+        across, up = across - grid.reach[0], up - grid.reach[1]
+        group[i] = 0
+        if (
+            (0 <= across < 2 * REACH_M)
+            & (0 <= up < 2 * REACH_M)
+            & (0 <= column < grid.cells)
+            & (0 <= row < grid.cells)
+        ):
+            cell = row * grid.cells + column
+            if groups[cell] == 0 and grid.starts[cell] < grid.starts[cell + 1]:
+                cells[found], ends[found] = cell, 0
+                found += 1
+                groups[cell] = found
+            group[i] = groups[cell]
+            ends[group[i] - 1] += group[i] > 0
+    total = 0
+    for one in range(found):
+        total, ends[one] = total + ends[one], total
+    order = np.empty(total, np.int64)
+    for i in range(count):
+        if group[i]:
+            order[ends[group[i] - 1]] = i
+            ends[group[i] - 1] += 1
+    return order, cells[:found], ends[:found]
+
+
+@inlined
+def _seen_from_sun(axes: Floats, axis: int, x: Floats, y: Floats, z: Floats, out: Floats) -> None:
+    a, b, c = axes[0, axis], axes[1, axis], axes[2, axis]
+    for i in range(len(x)):
+        out[i] = x[i] * a + y[i] * b + z[i] * c
+
+
+@compiled
 def find_shadows(  # noqa: C901, PLR0912, PLR0915 - one loop: a call in it would count references to arrays
-    grid: SunGrid, x: Floats, y: Floats, z: Floats, own: Whole, lit: NDArray[np.bool_]
+    grid: SunGrid, x: Floats, y: Floats, z: Floats, own: Whole, lit: Flags
 ) -> None:
     """Tell for points (N,), already lifted off their own surfaces, whether they see the sun.
 
-    `own` are solids that cannot be in the way of each (-1: none). Every point looks at the solids of its cell
-    until one is in the way for sure, or may be: foliage. What may be is then looked at together, and points
-    that a gap lets through go on.
+    `own` are solids that cannot be in the way of each (-1: none). The points of a cell ask its solids
+    together, as vectors, one solid after the other, until none of the points is left in the sun.
     """
-    count = len(x)
-    view = np.empty((3, count))
-    for axis in range(3):
-        a, b, c, out = grid.axes[0, axis], grid.axes[1, axis], grid.axes[2, axis], view[axis]
-        for i in range(count):
-            out[i] = x[i] * a + y[i] * b + z[i] * c
-    at, end = np.empty(count, np.int64), np.empty(count, np.int64)
-    waiting = np.empty(count, np.int64)
-    left = 0
-    for i in range(count):
-        lit[i] = True
-        column = math.floor((view[0, i] - grid.corner[0]) / CELL_M)
-        row = math.floor((view[1, i] - grid.corner[1]) / CELL_M)
-        within = (
-            0 <= view[0, i] - grid.reach[0] < 2 * REACH_M and 0 <= view[1, i] - grid.reach[1] < 2 * REACH_M
-        )
-        if within and 0 <= column < grid.cells and 0 <= row < grid.cells:
-            cell = row * grid.cells + column
-            at[i], end[i] = grid.starts[cell], grid.starts[cell + 1]
-            if at[i] < end[i]:
-                waiting[left] = i
-                left += 1
-    records, members = grid.records, grid.members
-    points, ray, dense = np.empty((3, BATCH)), np.empty((3, BATCH)), np.empty(BATCH)
-    whose, seeds = np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
-    while left:
-        begun, left = left, 0
-        found, done = 0, 0
-        while done < begun:
-            i = waiting[done]
-            done += 1
-            a, b, c = view[0, i], view[1, i], view[2, i]
-            k, last, before = at[i], end[i], found
-            while k < last and found == before:
-                index = members[k]
-                k += 1
-                u, v = a - records[index, 0], b - records[index, 1]
-                if (  # without short cuts: guessing wrong takes longer than all of this
-                    (abs(u) > records[index, 2])
-                    | (abs(v) > records[index, 3])
-                    | (c > records[index, 4])
-                    | ((records[index, 5] * u + records[index, 6] * v) * u + records[index, 7] * v * v > 1)
-                    | (index == own[i])
-                ):
-                    continue
-                wx, wy, wz = x[i] - records[index, 12], y[i] - records[index, 13], z[i] - records[index, 14]
-                ox = records[index, 15] * wx + records[index, 16] * wy + records[index, 17] * wz
-                oy = records[index, 18] * wx + records[index, 19] * wy + records[index, 20] * wz
-                oz = records[index, 21] * wx + records[index, 22] * wy + records[index, 23] * wz
-                dx, dy, dz = records[index, 24], records[index, 25], records[index, 26]
-                t0, t1 = stretch(int(records[index, 8]), records[index, 9], ox, oy, oz, dx, dy, dz)
-                if t0 > t1 or t1 <= 0:
-                    continue
-                holes = records[index, 10]
-                if holes == 0:
-                    lit[i] = False
-                    break
-                for t in (t0, t1):
-                    if t > NEAREST_M:
-                        points[0, found] = (ox + t * dx) * records[index, 27]
-                        points[1, found] = (oy + t * dy) * records[index, 28]
-                        points[2, found] = (oz + t * dz) * records[index, 29]
-                        ray[0, found], ray[1, found], ray[2, found] = t, t1 - t0, holes
-                        whose[found], seeds[found] = i, int(records[index, 11])
-                        found += 1
-            at[i] = k
-            if found > BATCH - 2 or (done == begun and found):
-                density(ray[0, :found], ray[1], ray[2], SHADOW_PIXEL, dense)
-                leaves(points[0, :found], points[1, :found], points[2, :found], seeds[:found], dense[:found])
+    lit[:] = True
+    order, cells, ends = _sorted_into_cells(grid, x, y, z)
+    axes, starts, members, records = grid.axes, grid.starts, grid.members, grid.records
+    widest, start = 0, 0
+    for group in range(len(cells)):
+        widest, start = max(widest, ends[group] - start), ends[group]
+    px, py, pz = np.empty(widest), np.empty(widest), np.empty(widest)
+    fx, fy, fz = np.empty(widest), np.empty(widest), np.empty(widest)  # in the unit coordinates of foliage
+    enter, leave = np.empty(widest), np.empty(widest)
+    at, dense = np.empty(widest), np.empty(widest)
+    mine, hit = np.empty(widest, np.int64), np.empty(widest + 1, np.int64)
+    met, dark = np.empty(widest, np.bool_), np.empty(widest, np.bool_)
+    start = 0
+    for group in range(len(cells)):
+        first, count = start, ends[group] - start
+        start = ends[group]
+        left, right, bottom, top, low = np.inf, -np.inf, np.inf, -np.inf, np.inf
+        for j in range(count):
+            i = order[first + j]
+            px[j], py[j], pz[j], mine[j], dark[j] = x[i], y[i], z[i], own[i], False
+            a = x[i] * axes[0, 0] + y[i] * axes[1, 0] + z[i] * axes[2, 0]
+            b = x[i] * axes[0, 1] + y[i] * axes[1, 1] + z[i] * axes[2, 1]
+            c = x[i] * axes[0, 2] + y[i] * axes[1, 2] + z[i] * axes[2, 2]
+            left, right, low = min(left, a), max(right, a), min(low, c)
+            bottom, top = min(bottom, b), max(top, b)
+        bright = count
+        for k in range(starts[cells[group]], starts[cells[group] + 1]):
+            index = members[k]
+            if (
+                (left > records[index, 1])
+                | (right < records[index, 0])
+                | (bottom > records[index, 3])
+                | (top < records[index, 2])
+                | (low > records[index, 4])
+            ):
+                continue
+            cx, cy, cz = records[index, 9], records[index, 10], records[index, 11]
+            ax, ay, az = records[index, 12], records[index, 13], records[index, 14]
+            bx, by, bz = records[index, 15], records[index, 16], records[index, 17]
+            ex, ey, ez = records[index, 18], records[index, 19], records[index, 20]
+            dx, dy, dz = records[index, 21], records[index, 22], records[index, 23]
+            kind, taper = int(records[index, 5]), records[index, 6]
+            holes, seed = records[index, 7], int(records[index, 8])
+            if kind == BALL:  # met ahead: there are roots, and the ray points inwards or starts inside
+                square = dx * dx + dy * dy + dz * dz
+                for j in range(count):
+                    wx, wy, wz = px[j] - cx, py[j] - cy, pz[j] - cz
+                    ox, oy, oz = (
+                        ax * wx + ay * wy + az * wz,
+                        bx * wx + by * wy + bz * wz,
+                        ex * wx + ey * wy + ez * wz,
+                    )
+                    along, outside = ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
+                    met[j] = (along * along >= square * outside) & ((along < 0) | (outside < 0))
+            else:
+                for j in range(count):
+                    wx, wy, wz = px[j] - cx, py[j] - cy, pz[j] - cz
+                    t0, t1 = stretch(
+                        kind,
+                        taper,
+                        ax * wx + ay * wy + az * wz,
+                        bx * wx + by * wy + bz * wz,
+                        ex * wx + ey * wy + ez * wz,
+                        dx,
+                        dy,
+                        dz,
+                    )
+                    met[j] = (t0 <= t1) & (t1 > 0)
+            found = 0
+            for j in range(count):  # without a branch: the next entry overwrites what is not kept
+                hit[found] = j
+                found += met[j] & (mine[j] != index) & (not dark[j])
+            if holes == 0:
                 for entry in range(found):
-                    if dense[entry] > 0:
-                        lit[whose[entry]] = False
-                for entry in range(found):
-                    i = whose[entry]
-                    if lit[i] and at[i] < end[i] and (entry == 0 or whose[entry - 1] != i):
-                        waiting[left] = i  # never past what is done
-                        left += 1
+                    dark[hit[entry]] = True
+                bright -= found
                 found = 0
+            for entry in range(found):
+                j = hit[entry]
+                wx, wy, wz = px[j] - cx, py[j] - cy, pz[j] - cz
+                fx[entry] = ax * wx + ay * wy + az * wz
+                fy[entry] = bx * wx + by * wy + bz * wz
+                fz[entry] = ex * wx + ey * wy + ez * wz
+            if kind == BALL:
+                for entry in range(found):
+                    enter[entry], leave[entry] = through_ball(fx[entry], fy[entry], fz[entry], dx, dy, dz)
+            else:
+                for entry in range(found):
+                    enter[entry], leave[entry] = stretch(
+                        kind, taper, fx[entry], fy[entry], fz[entry], dx, dy, dz
+                    )
+            sx, sy, sz = records[index, 24], records[index, 25], records[index, 26]
+            for leaving in range(2):
+                for entry in range(found):
+                    inside = enter[entry] <= NEAREST_M
+                    at[entry] = leave[entry] if leaving or inside else enter[entry]
+                for entry in range(found):
+                    t = at[entry]
+                    dense[entry] = foliage(
+                        (fx[entry] + t * dx) * sx,
+                        (fy[entry] + t * dy) * sy,
+                        (fz[entry] + t * dz) * sz,
+                        seed,
+                        t * SHADOW_PIXEL,
+                        leave[entry] - enter[entry],
+                        holes,
+                    )
+                kept = 0
+                for entry in range(found):
+                    leaf = (dense[entry] > 0) & (at[entry] > NEAREST_M)
+                    dark[hit[entry]] = leaf
+                    bright -= leaf
+                    hit[kept] = hit[entry]
+                    fx[kept], fy[kept], fz[kept] = fx[entry], fy[entry], fz[entry]
+                    enter[kept], leave[kept] = enter[entry], leave[entry]
+                    kept += (not leaf) & (at[entry] < leave[entry])
+                found = kept
+            if bright == 0:
+                break
+        for j in range(count):
+            lit[order[first + j]] = not dark[j]

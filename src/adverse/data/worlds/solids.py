@@ -246,8 +246,8 @@ def outward(
     wx = inverse[index, 0, 0] * nx + inverse[index, 1, 0] * ny + inverse[index, 2, 0] * nz
     wy = inverse[index, 0, 1] * nx + inverse[index, 1, 1] * ny + inverse[index, 2, 1] * nz
     wz = inverse[index, 0, 2] * nx + inverse[index, 1, 2] * ny + inverse[index, 2, 2] * nz
-    length = math.sqrt(wx * wx + wy * wy + wz * wz)
-    return wx / length, wy / length, wz / length
+    shorter = 1 / math.sqrt(wx * wx + wy * wy + wz * wz)
+    return wx * shorter, wy * shorter, wz * shorter
 
 
 @inlined
