@@ -8,7 +8,7 @@ for the few logs. It takes the choices that the guided campaign made as given.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000
+from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000, weights_text
 
 METHOD = "linearised"
 SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}
@@ -38,6 +38,9 @@ class GuidedGain:
     unguided_bases: int
     guided_objects: int
     unguided_objects: int
+    guided_weights: Mapping[str, float]
+    unguided_weights: Mapping[str, float]
+    """The share of each mutation among the tests that a rate is of."""
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as CSV and JSON hold it."""
@@ -54,6 +57,8 @@ class GuidedGain:
             "unguided_bases": self.unguided_bases,
             "guided_objects": self.guided_objects,
             "unguided_objects": self.unguided_objects,
+            "guided_weights": weights_text(self.guided_weights),
+            "unguided_weights": weights_text(self.unguided_weights),
         }
 
 
@@ -80,6 +85,8 @@ def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGa
                 unguided_bases=len({test.base for test in other if test.bin}),
                 guided_objects=len({test.thing for test in mine if test.bin}),
                 unguided_objects=len({test.thing for test in other if test.bin}),
+                guided_weights=_shares(mine),
+                unguided_weights=_shares(other),
             )
         )
     return rows
@@ -133,6 +140,11 @@ def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
         all_of = Counter(test.log for test in tests)
         columns += [[failed[log] for log in logs], [all_of[log] for log in logs]]
     return difference_of_ratios(*columns)
+
+
+def _shares(tests: Sequence[Case]) -> dict[str, float]:
+    counts = Counter(test.mutation for test in tests)
+    return {name: count / len(tests) for name, count in sorted(counts.items())}
 
 
 def _scored(tests: Sequence[Case]) -> list[Case]:

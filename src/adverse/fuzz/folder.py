@@ -31,7 +31,7 @@ from adverse.store.journal import Journal
 from adverse.store.owned_folder import OwnedFolder
 from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, sweep_leftovers, write_derived
 
-VERSION = "fuzz-2"
+VERSION = "fuzz-3"
 """Changes whenever the same campaign would find something else."""
 FINISHED = ("complete", "saturated")
 OURS = {
@@ -99,7 +99,10 @@ class FinishedCampaign:
     study: str
     task: str
     seed: int
-    mutations: tuple[str, ...]
+    shares: Mapping[str, float]
+    """How many tests each mutation was to have, relatively; a guided campaign chooses itself."""
+    bins: Mapping[str, float]
+    """The kinds of inconsistency, and the drop at which each begins."""
     classes: Mapping[str, Sequence[str]]
     scorer: str
     threshold: float
@@ -120,6 +123,11 @@ class FinishedCampaign:
     """The hash of all that tests came to."""
     made_by: str
     """The version of adverse."""
+
+    @property
+    def mutations(self) -> tuple[str, ...]:
+        """The mutations of the study."""
+        return tuple(self.shares)
 
 
 class CampaignFolder(OwnedFolder):
@@ -189,7 +197,8 @@ class CampaignFolder(OwnedFolder):
             study=manifest["study"],
             task=manifest["task"],
             seed=int(manifest["seed"]),
-            mutations=tuple(manifest["mutations"]),
+            shares=manifest["shares"],
+            bins=manifest["bins"],
             classes=manifest["classes"],
             scorer=manifest["scorer"],
             threshold=float(manifest["threshold"]),
@@ -269,6 +278,6 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         "the campaign was made by another version of adverse",
         where=str(folder.path),
         got=f"campaigns of version {manifest.get('version', 'fuzz-1')}",
-        wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
+        wanted=f"{VERSION}: a quota of distinct pictures for each mutation, and verdicts about objects",
         fix="Run it again into another --out, or discard its results with --fresh.",
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from adverse.fuzz.bandit import Arm
-from adverse.fuzz.scoring import Score, Scorer
+from adverse.fuzz.scoring import Bins, Score, Scorer
 from adverse.semantic import Options
 from adverse.study.job import StudyJob, SutTask
 from adverse.types import Dataset, Frame
@@ -37,6 +37,7 @@ class FuzzJob:
     frames: tuple[Frame, ...]
     scorer: Scorer
     threshold: float
+    bins: Bins
     options: Options
     inputs: Mapping[Path, str]
     resources: Path | None = None
@@ -58,13 +59,14 @@ class BaseUnit:
 
 @dataclass(frozen=True)
 class TestUnit:
-    """Draws, from `first` on, each with its arm; `bases` are the frames (by place) that they may change.
+    """Draws of a stream, from `first` on, each with its arm; `bases`: the frames (by place) they may change.
 
     `drawn_before` are the recipes and pictures of earlier rounds, packed: what is among them is a duplicate.
     """
 
     id: str
     seed: int
+    stream: str
     first: int
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]

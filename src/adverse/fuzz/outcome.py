@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from adverse.curves.interval import Interval, interval_cells, korn_graubard
+from adverse.curves.interval import Interval, interval_cells, korn_graubard, stratified
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.rounds import Rounds
-from adverse.fuzz.scoring import BINS, bin_of
+from adverse.fuzz.scoring import ALL, Bins, bin_of
 from adverse.seeds import generator
 
 PERMUTATIONS = 10
@@ -86,8 +86,6 @@ def _all_missed(tests: float, times: float, taken: NDArray[np.float64]) -> NDArr
 
 
 Row = Mapping[str, Any]
-ALL = "all"
-"""In tables: all mutations together."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,8 @@ class Case:
     drop: float | None
     compat_drop: float | None
     fault: str | None
-
-    @property
-    def bin(self) -> str | None:
-        """The kind of inconsistency that this is; None if it is none."""
-        return bin_of(self.drop)
+    bin: str | None
+    """The kind of inconsistency that this is; None if it is none."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +120,8 @@ class MutationCounts:
     published_scorer: int | None
     """How many tests the published scorer calls inconsistent; None where it says nothing."""
     per_1000: Interval
+    weights: Mapping[str, float]
+    """What each mutation counts in the rate of all, in sum 1; empty for one mutation."""
 
     @property
     def inconsistencies(self) -> int:
@@ -144,6 +141,7 @@ class MutationCounts:
             "published_scorer": self.published_scorer,
             "per_1000": self.per_1000.value,
             **interval_cells("per_1000", self.per_1000.plain()),
+            "weights": weights_text(self.weights) or None,
         }
 
 
@@ -153,9 +151,10 @@ class CampaignOutcome:
 
     campaign: FinishedCampaign
     tests: Mapping[str, tuple[Case, ...]]
-    refused: Counter[str]
     refused_by_mutation: Mapping[str, Counter[str]]
     draws: int
+    short: Mapping[str, tuple[int, int]]
+    """How many tests there are and were wanted, of the mutations that could not fill their quota."""
     rows: tuple[Row, ...]
 
     @property
@@ -171,7 +170,7 @@ class CampaignOutcome:
     @property
     def duplicates(self) -> int:
         """Draws of a picture that had been drawn before, by the same recipe or another."""
-        return self.refused[DUPLICATE]
+        return sum(refused[DUPLICATE] for refused in self.refused_by_mutation.values())
 
     @property
     def saturation(self) -> float | None:
@@ -187,19 +186,29 @@ class CampaignOutcome:
                 mine = [test for test in self.tests[sut] if mutation in (ALL, test.mutation)]
                 bins = Counter(test.bin for test in mine)
                 scored = [test for test in mine if test.drop is not None]
+                weights = self.weights(sut) if mutation == ALL else {}
                 rows.append(
                     MutationCounts(
                         sut,
                         mutation,
                         tests=len(mine),
                         scored=len(scored),
-                        bins={name: bins[name] for name in BINS},
+                        bins={name: bins[name] for name in self.campaign.bins},
                         faults=sum(test.fault is not None for test in mine),
-                        published_scorer=_published(scored),
-                        per_1000=per_1000(scored),
+                        published_scorer=_published(scored, self.campaign.bins),
+                        per_1000=mixed_per_1000(scored, weights) if weights else per_1000(scored),
+                        weights=weights,
                     )
                 )
         return rows
+
+    def weights(self, sut: str) -> dict[str, float]:
+        """Return what each mutation counts in a rate of all: its quota, or its share of guided tests."""
+        shares: Mapping[str, float] = self.campaign.shares
+        if self.campaign.guided:
+            shares = Counter(test.mutation for test in self.tests[sut])
+        total = sum(shares.values())
+        return {name: shares[name] / total for name in self.campaign.mutations if total}
 
     def overlap(self) -> list[dict[str, Any]]:
         """Return for each pair of SUTs how many tests fail one, the other, and both."""
@@ -220,23 +229,26 @@ class CampaignOutcome:
         return rows
 
     def discovery(self) -> list[dict[str, Any]]:
-        """Return what is known after so many tests, for each SUT: bases, objects and tests that fail.
+        """Return what is known after so many tests, for each SUT: frames and objects that fail.
 
-        `permuted` is the mean over a few random orders of the tests; it must lie near the closed form.
+        `severity` is the least that counts: a bin, or a worse one. (Every failing test is another one, so
+        their number over tests would say nothing but the rate.) `permuted` is the mean over a few random
+        orders of the tests; it must lie near the closed form.
         """
         rows = []
         at = steps(self.count)
-        for sut in self.suts:
-            kinds = {
-                "bases": [test.base if test.bin else None for test in self.tests[sut]],
-                "objects": [test.thing if test.bin else None for test in self.tests[sut]],
-                "inconsistencies": [test.key if test.bin else None for test in self.tests[sut]],
-            }
-            for kind, shown in kinds.items():
+        for sut, (severity, low) in product(self.suts, self.campaign.bins.items()):
+            failed = [test.drop is not None and test.drop >= low for test in self.tests[sut]]
+            for kind in ("bases", "objects"):
+                shown = [
+                    (test.base if kind == "bases" else test.thing) if fails else None
+                    for test, fails in zip(self.tests[sut], failed, strict=True)
+                ]
                 exact = expected(shown, at)
                 some = permuted(shown, at, seed=self.campaign.seed)
+                facts = {"sut": sut, "of": kind, "severity": severity}
                 rows += [
-                    {"sut": sut, "of": kind, "tests": int(n), "expected": float(e), "permuted": float(p)}
+                    {**facts, "tests": int(n), "expected": float(e), "permuted": float(p)}
                     for n, e, p in zip(at, exact, some, strict=True)
                 ]
         return rows
@@ -261,11 +273,11 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     campaign = folder.finished()
     rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
     bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
-    rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
-    wanted = campaign.requested
-    while len(rounds.tests) < wanted and not rounds.spent(wanted):
-        names = [unit.id for unit in rounds.next_round()]
-        rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)
+    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, bandit)
+    for stream in rounds.streams:
+        while not stream.over:
+            names = [unit.id for unit in stream.next_round()]
+            stream.take([rows["tests", name] for name in names if ("tests", name) in rows])
     if rounds.digest() != campaign.results:
         raise StoreError(
             "the log of the campaign was changed",
@@ -274,10 +286,9 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
             wanted=f"{campaign.tests} tests with hash {campaign.results}",
             fix="Restore it from a copy, or run the same adverse fuzz command again.",
         )
-    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in campaign.suts}
-    return CampaignOutcome(
-        campaign, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests)
-    )
+    tests = rounds.tests
+    cases = {sut: tuple(_cases(tests, sut, campaign.bins)) for sut in campaign.suts}
+    return CampaignOutcome(campaign, cases, rounds.by_mutation, rounds.draws, rounds.short, tuple(tests))
 
 
 def per_1000(tests: Sequence[Case]) -> Interval:
@@ -289,13 +300,41 @@ def per_1000(tests: Sequence[Case]) -> Interval:
     return korn_graubard([hits[log] for log in trials], list(trials.values())).scaled(1000)
 
 
-def _published(scored: Sequence[Case]) -> int | None:
+def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Interval:
+    """Return inconsistencies per 1,000 tests of which each mutation has the share that its weight says.
+
+    Undefined while a mutation that counts has no test.
+    """
+    mutations = [name for name, weight in weights.items() if weight]
+    logs = sorted({test.log for test in tests})
+    hits, trials = (
+        np.array([[counts[log, name] for name in mutations] for log in logs]).reshape(-1, len(mutations))
+        for counts in (
+            Counter((test.log, test.mutation) for test in tests if test.bin is not None),
+            Counter((test.log, test.mutation) for test in tests),
+        )
+    )
+    weight = np.array([weights[name] for name in mutations])
+    sizes = weight * float(np.max(trials.sum(axis=0) / weight, initial=0.0)) * (1 + 1e-9)
+    return stratified(hits, trials, sizes if trials.any() else weight).scaled(1000)
+
+
+def weights_text(weights: Mapping[str, float]) -> str:
+    """Return weights in words.
+
+    >>> weights_text({"add_car": 0.25, "change_color": 0.75})
+    'add_car 25 %, change_color 75 %'
+    """
+    return ", ".join(f"{name} {100 * weight:.3g} %" for name, weight in weights.items())
+
+
+def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     """Return how many tests the published scorer calls inconsistent; None where it says nothing."""
     drops = [test.compat_drop for test in scored if test.compat_drop is not None]
-    return sum(bin_of(drop) is not None for drop in drops) if drops else None
+    return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
+def _cases(rows: Sequence[Row], sut: str, bins: Bins) -> list[Case]:
     cases = []
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
@@ -311,6 +350,7 @@ def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
                 drop=scores["drop"],
                 compat_drop=scores["compat_drop"],
                 fault=scores["fault"],
+                bin=bin_of(scores["drop"], bins),
             )
         )
     return cases

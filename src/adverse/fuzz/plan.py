@@ -19,7 +19,7 @@ from adverse.content import content_hashes, digest
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import Before, FuzzJob
-from adverse.fuzz.scoring import Score, Scorer
+from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, Options
 from adverse.study.depth_maps import depth_sources
@@ -49,7 +49,8 @@ class CampaignPlan:
     registry: Registry
     dataset: Dataset
     job: FuzzJob
-    mutations: tuple[str, ...]
+    shares: Mapping[str, float]
+    """How many tests each mutation is to have, relatively."""
     prune_below: float
     seed: int
     key: str
@@ -59,7 +60,7 @@ class CampaignPlan:
         """The classes that each mutation can be asked to change."""
         options = self.job.options
         changed = {"change_color": options.recoloured, "remove_object": options.removed}
-        return {kind: changed.get(kind, ()) for kind in self.mutations}
+        return {kind: changed.get(kind, ()) for kind in self.shares}
 
 
 def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
@@ -78,7 +79,8 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
                 wanted="a SUT that looks at images: they are made while the campaign runs",
                 fix="Name the model itself, for example with adapter: onnx.",
             )
-    mutations = _mutations(file)
+    shares = _shares(file, _mutations(file))
+    bins = _bins(file)
     options = _options(file)
     dataset = read_dataset(file, registry)
     frames = tuple(frame for log in dataset.logs if log.split == "test" for frame in log.frames)
@@ -88,17 +90,18 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
     inputs = content_hashes(source.path for frame in frames for source in _sources(frame))
-    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, options, inputs)
+    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, bins, options, inputs)
     parts = [
         VERSION,
-        repr((study.task, study.targets, scorer, section.threshold, section.prune_below, mutations, seed)),
+        repr((study.task, study.targets, scorer, section.threshold, section.prune_below, seed)),
+        repr((list(shares.items()), list(bins.items()))),
         repr([(f.name, _plain(getattr(options, f.name))) for f in fields(options)]),
         repr(sorted(judged.pixel_classes.items())),
         *(f"{task.name} {task.fingerprint} {task.batch} {sorted(task.class_map.items())}" for task in suts),
         *(part for frame in frames for part in _frame_parts(frame, inputs)),
         *_code(),
     ]
-    return CampaignPlan(file, registry, dataset, job, mutations, section.prune_below, seed, digest(*parts))
+    return CampaignPlan(file, registry, dataset, job, shares, section.prune_below, seed, digest(*parts))
 
 
 def _code() -> list[str]:
@@ -139,6 +142,34 @@ def _mutations(file: StudyFile) -> tuple[str, ...]:
                 fix=suggestion(name, KINDS),
             )
     return named
+
+
+def _shares(file: StudyFile, mutations: Sequence[str]) -> dict[str, float]:
+    quota = file.study.fuzz.quota
+    if quota == "equal":
+        return dict.fromkeys(mutations, 1.0)
+    if set(quota) != set(mutations):
+        raise StudyError(
+            "a quota is needed for each mutation, and for no other",
+            where=file.where("fuzz", "quota"),
+            got=", ".join(sorted(quota)) or "none",
+            wanted=", ".join(mutations),
+            fix="Write quota: equal, or a number for each, for example {change_color: 1, add_car: 2}.",
+        )
+    return {name: quota[name] for name in mutations}
+
+
+def _bins(file: StudyFile) -> Bins:
+    bins = dict(sorted(file.study.fuzz.bins.items(), key=lambda item: item[1]))
+    if not bins or len(set(bins.values())) < len(bins) or {"", ALL} & set(bins):
+        raise StudyError(
+            "the bins of drops cannot be used",
+            where=file.where("fuzz", "bins"),
+            got=repr(bins),
+            wanted=f"names, none of them {ALL!r}, and the percentage points at which each begins",
+            fix="Write for example {moderate: 1, significant: 5, extreme: 10}.",
+        )
+    return bins
 
 
 def _options(file: StudyFile) -> Options:

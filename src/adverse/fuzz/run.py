@@ -16,7 +16,7 @@ from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
-from adverse.fuzz.rounds import UNIT, Rounds
+from adverse.fuzz.rounds import UNIT, Rounds, Stream
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
 from adverse.store.durable import write_file
@@ -136,37 +136,37 @@ class _CampaignInProgress:
         campaign = self.campaign
         job = self._with_resources(bases)
         bandit = Bandit(campaign.classes, campaign.seed) if guided else None
-        rounds = Rounds(campaign.mutations, bases.places, campaign.seed, bandit)
+        rounds = Rounds(campaign.shares, bases.places, campaign.seed, wanted, bandit)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
         try:
-            while len(rounds.tests) < wanted and not rounds.spent(wanted):
-                if self._left is None and self._to_do(rounds):
-                    self.watch.begin(wanted, len(rounds.tests))
-                    self._left = wanted - len(rounds.tests)
-                rounds.take(self._round(rounds, wanted, feed, pump), wanted)
+            for stream in rounds.streams:
+                while not stream.over:
+                    if self._left is None and self._to_do(stream):
+                        self.watch.begin(wanted, len(rounds.tests))
+                        self._left = wanted - len(rounds.tests)
+                    stream.take(self._round(stream, feed, pump))
         finally:
             if self._left is not None:
                 self.watch.end()
-        return ("complete" if len(rounds.tests) >= wanted else "saturated"), rounds
+        return ("saturated" if rounds.short else "complete"), rounds
 
-    def _to_do(self, rounds: Rounds) -> bool:
-        return any((TESTS, unit.id) not in self.done for unit in rounds.next_round())
+    def _to_do(self, stream: Stream) -> bool:
+        return any((TESTS, unit.id) not in self.done for unit in stream.next_round())
 
     def _round(
-        self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
+        self, stream: Stream, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
     ) -> list[Sequence[Any]]:
         """Return the rows of the round's units: all of them, or as many as the missing tests need."""
-        units = rounds.next_round()
-        missing = wanted - len(rounds.tests)
-        needed = min(len(units), -(-missing // UNIT))
+        units = stream.next_round()
+        needed = min(len(units), -(-stream.missing // UNIT))
         while True:
             to_do = [unit for unit in units[:needed] if (TESTS, unit.id) not in self.done]
             feed.extend(to_do)
             for _ in to_do:
                 next(pump)
             finished = [self.done[TESTS, unit.id].rows for unit in units[:needed]]
-            if needed == len(units) or rounds.enough(finished, wanted):
+            if needed == len(units) or stream.enough(finished):
                 return finished
             needed += 1
 
@@ -267,7 +267,8 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "study": study.name,
         "task": study.task,
         "seed": campaign.seed,
-        "mutations": list(campaign.mutations),
+        "shares": dict(campaign.shares),
+        "bins": dict(campaign.job.bins),
         "classes": campaign.classes,
         "scorer": campaign.job.scorer,
         "prune_below": campaign.prune_below,

@@ -31,7 +31,7 @@ from adverse.fuzz.job import (
     unpacked_keys,
 )
 from adverse.fuzz.scored_sut import SceneScore, ScoredSut, answer_file, instances_png, png
-from adverse.fuzz.scoring import INCONSISTENT, drop_of
+from adverse.fuzz.scoring import drop_of, least_drop
 from adverse.plugins import Registry
 from adverse.seeds import generator
 from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose, scene_of
@@ -256,7 +256,7 @@ class FuzzWorker:
     def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
         """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
         began = time.perf_counter()
-        rng = generator(unit.seed, "fuzz", str(draw))
+        rng = generator(unit.seed, "fuzz", unit.stream, str(draw))
         refused: Counter[str] = Counter()
         for turn in range(len(unit.bases)):
             place = unit.bases[(draw + turn) % len(unit.bases)]
@@ -307,7 +307,7 @@ class FuzzWorker:
         for was, (name, now) in zip(before, scored.items(), strict=True):
             drop = None if was is None or now.score is None else drop_of(was[0], now.score)
             suts[name] = _scores(now) | {"drop": drop, "compat_drop": _compat_drop(was, now)}
-            kept = kept or now.fault is not None or (drop is not None and drop >= INCONSISTENT)
+            kept = kept or now.fault is not None or (drop is not None and drop >= least_drop(self.job.bins))
         return {
             "key": attempt.recipe.key(),
             "picture": attempt.mutated.scene.picture,

@@ -12,8 +12,8 @@ from typing import Any
 from adverse.curves.interval import Interval
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
-from adverse.fuzz.scoring import BINS
+from adverse.fuzz.outcome import CampaignOutcome, Case, weights_text
+from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
@@ -23,7 +23,7 @@ from adverse.text import shown
 
 REASONS = 12
 """Refusals that are shown; all are in the CSV."""
-DISCOVERED = {"inconsistencies": "failing tests", "bases": "failing frames", "objects": "failing objects"}
+DISCOVERED = {"bases": "frames", "objects": "objects"}
 
 
 def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None = None) -> list[Table]:
@@ -39,12 +39,17 @@ def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None 
 def counts_table(outcome: CampaignOutcome) -> Table:
     """Return counts for each SUT x mutation x bin, and the rate."""
     counts = outcome.counts()
+    bins = outcome.campaign.bins
     rows = tuple(
         (
             Cell(row.sut),
-            Cell(row.mutation, tone="strong" if row.mutation == ALL else ""),
+            Cell(
+                row.mutation,
+                details=(f"rate: {weights_text(row.weights)}",) if row.weights else (),
+                tone="strong" if row.mutation == ALL else "",
+            ),
             Cell(row.tests),
-            *(Cell(row.bins[name]) for name in BINS),
+            *(Cell(row.bins[name]) for name in bins),
             Cell(row.inconsistencies),
             _interval_cell(row.per_1000, ".1f"),
             Cell(row.published_scorer),
@@ -54,14 +59,14 @@ def counts_table(outcome: CampaignOutcome) -> Table:
     )
     headings = (
         *columns("SUT", "mutation", "tests", left=2),
-        *(Column(f"{name} {_range(name)}", brief=name[:3]) for name in BINS),
-        Column("all"),
+        *(Column(heading, brief=name[:3]) for name, heading in _headings(bins).items()),
+        Column(ALL),
         Column(RATE, ".1f", brief="per 1,000"),
         Column(PUBLISHED, brief="paper"),
         Column("faults"),
     )
     groups = {number: "" for number, row in enumerate(counts) if row.mutation == ALL}
-    title = "Inconsistencies: tests whose score falls by 1 percentage point or more"
+    title = f"Inconsistencies: tests whose score falls by {_points(bins)} or more"
     return Table("counts", title, headings, rows, tuple(row.record() for row in counts), groups)
 
 
@@ -73,10 +78,10 @@ def _interval_cell(interval: Interval, spec: str) -> Cell:
 def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
     """Yield the counts of each SUT, narrow enough for a terminal."""
     whole = counts_table(outcome)
-    bins = [f"{name} {_range(name)}" for name in BINS]
+    bins = outcome.campaign.bins
     for sut in outcome.suts:
-        table = whole.where("SUT", sut).only("mutation", "tests", *bins, RATE, PUBLISHED)
-        yield replace(table, title=f"{shown(sut)}: drops of 1 point or more")
+        table = whole.where("SUT", sut).only("mutation", "tests", *_headings(bins).values(), RATE, PUBLISHED)
+        yield replace(table, title=f"{shown(sut)}: drops of {_points(bins)} or more")
 
 
 RATE, PUBLISHED = "per 1,000 tests", "by the published scorer"
@@ -91,6 +96,7 @@ def discovery_table(outcome: CampaignOutcome) -> Table:
         (
             Cell(row["sut"]),
             Cell(DISCOVERED[row["of"]]),
+            Cell(row["severity"]),
             Cell(str(row["tests"])),
             Cell(row["expected"]),
             Cell(row["permuted"]),
@@ -98,9 +104,16 @@ def discovery_table(outcome: CampaignOutcome) -> Table:
         for row in records
         if row["tests"] in chosen
     )
-    headings = ("SUT", "distinct", "after tests", "found, all orders", "found, mean of 10 orders")
+    headings = (
+        "SUT",
+        "distinct",
+        "this bad or worse",
+        "after tests",
+        "found, all orders",
+        "found, mean of 10 orders",
+    )
     title = "Found after so many tests: all points are in the CSV"
-    return Table("discovery", title, columns(*headings, format=".1f", left=2), rows, tuple(records))
+    return Table("discovery", title, columns(*headings, format=".1f", left=3), rows, tuple(records))
 
 
 def refusals_table(outcome: CampaignOutcome) -> Table:
@@ -140,8 +153,8 @@ def guiding_table(comparison: Sequence[GuidedGain]) -> Table:
     rows = tuple(
         (
             Cell(row.sut),
-            Cell(row.guided.value),
-            Cell(row.unguided.value),
+            Cell(row.guided.value, details=(weights_text(row.guided_weights),)),
+            Cell(row.unguided.value, details=(weights_text(row.unguided_weights),)),
             _interval_cell(row.difference, ".1f"),
             Cell(f"{row.guided_bases} / {row.unguided_bases}"),
             Cell(f"{row.guided_objects} / {row.unguided_objects}"),
@@ -172,16 +185,24 @@ def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
 
 
 def discovery_chart(outcome: CampaignOutcome) -> Chart:
-    """Return the discovery curves: distinct failing frames and objects, and failing tests."""
+    """Return the discovery curves: distinct failing frames and objects, by how badly they fail.
+
+    Severities that nothing reached are left out, but for the mildest.
+    """
     data = outcome.discovery()
     panels = []
-    for kind, words in DISCOVERED.items():
-        lines = []
-        for sut in outcome.suts:
-            mine = [row for row in data if row["sut"] == sut and row["of"] == kind]
-            lines.append(Line(shown(sut), [row["tests"] for row in mine], [row["expected"] for row in mine]))
-        title = f"distinct {words} found, mean over all orders of the tests"
-        panels.append(time_panel(title, "tests", lines))
+    for number, severity in enumerate(outcome.campaign.bins):
+        for kind, words in DISCOVERED.items():
+            lines, most = [], 0.0
+            for sut in outcome.suts:
+                facts = {"sut": sut, "of": kind, "severity": severity}
+                mine = [row for row in data if facts.items() <= row.items()]
+                curve = [row["expected"] for row in mine]
+                lines.append(Line(shown(sut), [row["tests"] for row in mine], curve))
+                most = max(most, *curve)
+            if most or not number:
+                title = f"distinct {words} that fail, {shown(severity)} or worse: mean over all orders"
+                panels.append(time_panel(title, "tests", lines))
     return Chart("Discovery", panels)
 
 
@@ -207,9 +228,15 @@ def tests_table(outcome: CampaignOutcome) -> Table:
     return Table("tests", "Every test", (), (), tuple(data))
 
 
-def _range(name: str) -> str:
-    low, high = BINS[name]
-    return f"[{low:g}, {high:g}{']' if high == 100 else ')'}"
+def _headings(bins: Bins) -> dict[str, str]:
+    """Return the heading of each bin: its name and where it begins and ends."""
+    return {name: f"{name} {bin_range(name, bins)}" for name in bins}
+
+
+def _points(bins: Bins) -> str:
+    """Return from how many percentage points on a drop is an inconsistency."""
+    least = least_drop(bins)
+    return f"{least:g} percentage point{'s' if least != 1 else ''}"
 
 
 FILE = "fuzz.html"
@@ -258,6 +285,7 @@ def write_fuzz_page(
         heads=HEADS,
         curves=discovery_chart(outcome).svg(),
         items=items,
+        points=_points(outcome.campaign.bins),
         total=sum(any(test.bin for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
         legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
         facts=_facts(outcome),
@@ -322,18 +350,19 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
         lines.append(
-            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by 1 point or more; "
-            f"distinct frames among them: {frames}."
+            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by {_points(campaign.bins)} or "
+            f"more; distinct frames among them: {frames}."
         )
     share = outcome.saturation
     lines.append(
         f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
         + ("." if share is None else f" ({share:.2%} of all drawn).")
     )
-    if campaign.status == "saturated":
+    if outcome.short:
+        which = ", ".join(f"{made} of {wanted} of {name}" for name, (made, wanted) in outcome.short.items())
         lines.append(
-            f"No more than {count} of the {campaign.requested} requested tests could be made: the checks "
-            "refuse the rest, or everything was drawn before."
+            f"No more than {count} of the {campaign.requested} requested tests could be made ({which}): the "
+            "checks refuse the rest, or everything was drawn before."
         )
     return lines
 
@@ -386,7 +415,8 @@ def guiding_lines(comparison: Sequence[GuidedGain]) -> list[str]:
         interval = row.difference.text(".1f")
         rates = [_rate(rate.value) for rate in (row.guided, row.unguided, row.difference)]
         lines.append(
-            f"{row.sut}: guided {rates[0]}, unguided {rates[1]} inconsistencies per 1,000 tests; "
+            f"{row.sut}: guided {rates[0]} ({weights_text(row.guided_weights)}), unguided {rates[1]} "
+            f"({weights_text(row.unguided_weights)}) inconsistencies per 1,000 tests; "
             f"difference {rates[2]}"
             + (f" ({interval})" if interval else "")
             + f": {_meaning(row.difference)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +184,8 @@ def _change_color(
     where: Cell,
     refused: Counter[str],
 ) -> Recipe | None:
-    thing = _drawn_thing(scene, options.recoloured, rng, where, refused)
+    least = {} if "size" in options.off else options.min_side_px
+    thing = _drawn_thing(scene, options.recoloured, rng, where, refused, least)
     if thing is None:
         return None
     ranges = {"hue_shift": HUE_SHIFT, "darker": DARKER, "richer": RICHER}
@@ -230,7 +232,12 @@ KINDS: dict[str, Callable[..., Recipe | None]] = {
 
 
 def _drawn_thing(
-    scene: Scene, classes: tuple[str, ...], rng: np.random.Generator, where: Cell, refused: Counter[str]
+    scene: Scene,
+    classes: tuple[str, ...],
+    rng: np.random.Generator,
+    where: Cell,
+    refused: Counter[str],
+    min_side_px: Mapping[str, int] = MappingProxyType({}),
 ) -> Thing | None:
     wanted = set(classes) if where.donor_class is None else {where.donor_class} & set(classes)
     things = [
@@ -241,11 +248,17 @@ def _drawn_thing(
     if not things:
         refused[NO_OBJECT] += 1
         return None
-    fitting = _in_cell(np.array([thing.box for thing in things]), where, scene.size)
-    chosen = [thing for thing, fits in zip(things, fitting.tolist(), strict=True) if fits]
-    if len(chosen) < len(things):
-        refused[OTHER_CELL] += len(things) - len(chosen)
+    large = [thing for thing in things if _side_px(thing) >= min_side_px.get(scene.class_of(thing) or "", 1)]
+    fitting = _in_cell(np.array([thing.box for thing in large]).reshape(-1, 4), where, scene.size)
+    chosen = [thing for thing, fits in zip(large, fitting.tolist(), strict=True) if fits]
+    refused.update({"size": len(things) - len(large), OTHER_CELL: len(large) - len(chosen)})
+    refused += Counter()  # without those that are 0
     return chosen[int(rng.integers(len(chosen)))] if chosen else None
+
+
+def _side_px(thing: Thing) -> int:
+    x0, y0, x1, y1 = thing.box
+    return max(x1 - x0, y1 - y0)
 
 
 def _in_cell(boxes: NDArray[np.int32], where: Cell, size: tuple[int, int]) -> NDArray[np.bool_]:

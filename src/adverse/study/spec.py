@@ -216,6 +216,12 @@ class FuzzSection(_Section):
     prune_below: Annotated[float, Field(ge=0, le=100)] = 95.0
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     judged_as: dict[str, str] = {}
+    quota: Literal["equal"] | dict[str, Positive] = "equal"
+    bins: dict[str, Annotated[float, Field(gt=0, le=100)]] = {
+        "moderate": 1.0,
+        "significant": 5.0,
+        "extreme": 10.0,
+    }
     options: dict[str, Any] = {}
 
 
