@@ -127,6 +127,10 @@ def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> No
     outcome = read_outcome(CampaignFolder(plain))
     counts = {row.mutation: row for row in outcome.counts()}
     assert counts["change_color"].inconsistencies > 15, "a repainted car is not red any more"
+    objects = {row.mutation: row for row in outcome.object_counts()}
+    assert objects["change_color"].kinds["lost"] == counts["change_color"].inconsistencies
+    assert objects["add_car"].kinds == {"missed": 0, "lost": 0, "phantom": 0}
+    assert objects["add_car"].added == 1
     assert counts["change_color"].published_scorer == 0, "which never looked at cars"
     assert counts["all"].tests == TESTS == outcome.count
     assert counts["add_car"].inconsistencies == 0, "another red car is found like the first"
@@ -266,7 +270,8 @@ def test_bins_are_those_of_the_study(tmp_path: Path) -> None:
     assert "slight [0.5, 20)" in counts_table(outcome).headings
     last = {row["severity"]: row["expected"] for row in outcome.discovery() if row["of"] == "objects"}
     failing = {test.thing for test in outcome.tests["colour 0"] if test.bin}
-    assert last == pytest.approx({"slight": len(failing), "grave": grave})
+    lost = {test.thing for test in outcome.tests["colour 0"] if test.verdicts}
+    assert last == pytest.approx({"slight": len(failing), "grave": grave, "objects": len(lost)})
 
 
 def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path, tmp_path: Path) -> None:
@@ -363,6 +368,30 @@ def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
     counts = {row.mutation: row for row in outcome.counts()}
     assert counts["change_color"].bins["extreme"] > 0, "no box where the car is not red"
     assert counts["add_car"].bins["extreme"] > 0, "one box around two cars finds neither"
+    objects = {row.mutation: row for row in outcome.object_counts()}
+    assert objects["change_color"].kinds["lost"] == counts["change_color"].bins["extreme"]
+    assert objects["add_car"].kinds["missed"] > 0
+    assert objects["add_car"].kinds["lost"] > 0
+
+
+def test_removing_an_easy_object_is_no_failure_of_the_rest(tmp_path: Path) -> None:
+    """The detector finds cars and never people: without its car the mean over what is there would be 0."""
+    study = write_campaign(
+        tmp_path,
+        task="detection",
+        targets=["car", "person"],
+        suts=0,
+        fuzz={"mutations": ["remove_object"], "prune_below": 40},
+    )
+    text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
+    study.write_text(text)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=20).folder)
+    tests = outcome.tests["boxes"]
+    assert {test.drop for test in tests} <= {0.0, None}
+    assert [test.verdicts for test in tests] == [()] * len(tests)
+    people = [test for test in tests if "#24" in test.thing]
+    assert people
+    assert all(test.drop == 0 for test in people), "the car is found as it was before"
 
 
 def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:

@@ -135,8 +135,9 @@ def campaign_of(*suts: str, below: float = 95) -> CampaignPlan:
 
 
 def frame(name: str, *, unusable: str | None = None, **percents: float | None) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"sightings": {"overlap": {}, "phantoms": []}, "without": {}}
     said = {
-        sut: {"score": None if value is None else [value, 100], "compat": None, "fault": None}
+        sut: {"score": None if value is None else [value, 100], "compat": None, "fault": None, **nothing}
         for sut, value in percents.items()
     }
     return {"frame": name, "unusable": unusable, "suts": said}
@@ -154,7 +155,7 @@ def test_bases_are_those_that_the_best_system_masters() -> None:
     assert kept.best == "good"
     assert kept.places == (0, 2)
     assert (kept.too_hard, kept.not_scored, dict(kept.unusable)) == (1, 1, {"e": "not an image"})
-    assert [score and score[0].percent for score in kept.before["c"]] == [10, 95]
+    assert [before and before.score.percent for before in kept.before["c"]] == [10, 95]
     with pytest.raises(DataError, match="no frame scores high enough"):
         pruned(found, campaign_of("poor", "good", below=99.5))
     with pytest.raises(DataError, match="no SUT has a score"):

@@ -233,6 +233,7 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
     from adverse.report.fuzz import (
         counts_tables,
         guiding_lines,
+        object_tables,
         reviewed_table,
         summary_words,
         times_of,
@@ -247,7 +248,7 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
         campaign, outcome, comparison=comparison, reviewed=reviewed_table(campaign, outcome)
     )
     console = Console(quiet=quiet)
-    for table in counts_tables(outcome):
+    for table in (*counts_tables(outcome), *object_tables(outcome)):
         console.print(table.terminal(details=True))
     lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
     lines += _refused(outcome)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from adverse.fuzz.bandit import Arm
+from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import Bins, Score, Scorer
 from adverse.semantic import Options
 from adverse.study.job import StudyJob, SutTask
@@ -18,8 +19,20 @@ from adverse.types import Dataset, Frame
 DUPLICATE = "duplicate"
 """Why a draw is no test: the same picture was drawn before."""
 Row = Mapping[str, Any]
-Before = tuple[Score, Score | None]
-"""The score of a base un-mutated, and the published scorer's."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a SUT makes of a base un-mutated: its score and the published scorer's, and what it sees.
+
+    `without` has the score that it would have without one of its objects, by instance: what an image without
+    that object is compared with.
+    """
+
+    score: Score
+    compat: Score | None
+    sightings: Sightings
+    without: Mapping[int, Score] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,12 @@ class FuzzJob:
     scorer: Scorer
     threshold: float
     bins: Bins
+    visible_share: float
+    """Of what shows less than this of what it showed before, nobody is told that it is lost."""
+    remnant_share: float
+    """What shows less than this of what it showed before is ignored in the truth."""
+    removable: tuple[str, ...]
+    """The classes of objects that are removed."""
     options: Options
     inputs: Mapping[Path, str]
     resources: Path | None = None

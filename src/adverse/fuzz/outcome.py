@@ -22,6 +22,7 @@ from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.job import DUPLICATE
+from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
 from adverse.fuzz.rounds import Rounds
 from adverse.fuzz.scoring import ALL, Bins, bin_of
 from adverse.seeds import generator
@@ -86,6 +87,8 @@ def _all_missed(tests: float, times: float, taken: NDArray[np.float64]) -> NDArr
 
 
 Row = Mapping[str, Any]
+OBJECTS = "objects"
+"""In tables, beside the bins: what has a verdict about an object."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,15 @@ class Case:
     fault: str | None
     bin: str | None
     """The kind of inconsistency that this is; None if it is none."""
+    verdicts: tuple[ObjectVerdict, ...] = ()
+    """What the SUT got wrong about objects."""
+    added: float | None = None
+    """How much of an added object it sees: IoU of box or mask; None where none was added."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the score fell, or something about an object is wrong."""
+        return self.bin is not None or bool(self.verdicts)
 
 
 @dataclass(frozen=True)
@@ -142,6 +154,34 @@ class MutationCounts:
             "per_1000": self.per_1000.value,
             **interval_cells("per_1000", self.per_1000.plain()),
             "weights": weights_text(self.weights) or None,
+        }
+
+
+@dataclass(frozen=True)
+class ObjectCounts:
+    """Tests of one SUT under one mutation by the verdicts about objects, and per 1,000 tests."""
+
+    sut: str
+    mutation: str
+    answered: int
+    kinds: Mapping[Kind, int]
+    """Tests with a verdict of each kind; a test may have several."""
+    failed: int
+    added: float | None
+    """The median of how much of what was added is seen; None where nothing was added."""
+    per_1000: Interval
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as CSV and JSON hold them."""
+        return {
+            "sut": self.sut,
+            "mutation": self.mutation,
+            "answered": self.answered,
+            **self.kinds,
+            "failed": self.failed,
+            "added_overlap_median": self.added,
+            "per_1000": self.per_1000.value,
+            **interval_cells("per_1000", self.per_1000.plain()),
         }
 
 
@@ -202,6 +242,27 @@ class CampaignOutcome:
                 )
         return rows
 
+    def object_counts(self) -> list[ObjectCounts]:
+        """Return what goes wrong with objects for each SUT and mutation; there is no row of all."""
+        rows = []
+        for sut, mutation in product(self.suts, self.campaign.mutations):
+            mine = [test for test in self.tests[sut] if test.mutation == mutation and test.fault is None]
+            kinds = Counter(kind for test in mine for kind in {verdict.kind for verdict in test.verdicts})
+            seen = [test.added for test in mine if test.added is not None]
+            rate = rate_per_1000(mine, [bool(test.verdicts) for test in mine])
+            rows.append(
+                ObjectCounts(
+                    sut,
+                    mutation,
+                    len(mine),
+                    {kind: kinds[kind] for kind in KINDS},
+                    failed=sum(bool(test.verdicts) for test in mine),
+                    added=float(np.median(seen)) if seen else None,
+                    per_1000=rate,
+                )
+            )
+        return rows
+
     def weights(self, sut: str) -> dict[str, float]:
         """Return what each mutation counts in a rate of all: its quota, or its share of guided tests."""
         shares: Mapping[str, float] = self.campaign.shares
@@ -212,7 +273,7 @@ class CampaignOutcome:
 
     def overlap(self) -> list[dict[str, Any]]:
         """Return for each pair of SUTs how many tests fail one, the other, and both."""
-        failing = {sut: {test.key for test in tests if test.bin} for sut, tests in self.tests.items()}
+        failing = {sut: {test.key for test in tests if test.failed} for sut, tests in self.tests.items()}
         rows = []
         for first, second in combinations(self.suts, 2):
             both, either = failing[first] & failing[second], failing[first] | failing[second]
@@ -231,14 +292,18 @@ class CampaignOutcome:
     def discovery(self) -> list[dict[str, Any]]:
         """Return what is known after so many tests, for each SUT: frames and objects that fail.
 
-        `severity` is the least that counts: a bin, or a worse one. (Every failing test is another one, so
-        their number over tests would say nothing but the rate.) `permuted` is the mean over a few random
-        orders of the tests; it must lie near the closed form.
+        `severity` is the least that counts: a bin or a worse one, or a verdict about an object. (Every
+        failing test is another one, so their number over tests would say nothing but the rate.) `permuted` is
+        the mean over a few random orders of the tests; it must lie near the closed form.
         """
         rows = []
         at = steps(self.count)
-        for sut, (severity, low) in product(self.suts, self.campaign.bins.items()):
-            failed = [test.drop is not None and test.drop >= low for test in self.tests[sut]]
+        lows = {**self.campaign.bins, OBJECTS: np.inf}
+        for sut, (severity, low) in product(self.suts, lows.items()):
+            failed = [
+                bool(test.verdicts) if severity == OBJECTS else test.drop is not None and test.drop >= low
+                for test in self.tests[sut]
+            ]
             for kind in ("bases", "objects"):
                 shown = [
                     (test.base if kind == "bases" else test.thing) if fails else None
@@ -292,11 +357,16 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
 
 
 def per_1000(tests: Sequence[Case]) -> Interval:
-    """Return inconsistencies per 1,000 tests, with logs as the independent units: tests of one are alike."""
+    """Return inconsistencies per 1,000 tests."""
+    return rate_per_1000(tests, [test.bin is not None for test in tests])
+
+
+def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool]) -> Interval:
+    """Return hits per 1,000 tests, with logs as the independent units: tests of one are alike."""
     hits, trials = Counter[str](), Counter[str]()
-    for test in tests:
+    for test, counts in zip(tests, hit, strict=True):
         trials[test.log] += 1
-        hits[test.log] += test.bin is not None
+        hits[test.log] += counts
     return korn_graubard([hits[log] for log in trials], list(trials.values())).scaled(1000)
 
 
@@ -351,6 +421,8 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins) -> list[Case]:
                 compat_drop=scores["compat_drop"],
                 fault=scores["fault"],
                 bin=bin_of(scores["drop"], bins),
+                verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
+                added=scores["added"],
             )
         )
     return cases

@@ -19,6 +19,7 @@ from adverse.content import content_hashes, digest
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import Before, FuzzJob
+from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, Options
@@ -90,11 +91,23 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
     inputs = content_hashes(source.path for frame in frames for source in _sources(frame))
-    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, bins, options, inputs)
+    job = FuzzJob(
+        study_job,
+        meaning,
+        frames,
+        scorer,
+        threshold=section.threshold,
+        bins=bins,
+        visible_share=section.visible_share,
+        remnant_share=section.remnant_share,
+        removable=options.removed if "remove_object" in shares else (),
+        options=options,
+        inputs=inputs,
+    )
     parts = [
         VERSION,
         repr((study.task, study.targets, scorer, section.threshold, section.prune_below, seed)),
-        repr((list(shares.items()), list(bins.items()))),
+        repr((list(shares.items()), list(bins.items()), section.visible_share, section.remnant_share)),
         repr([(f.name, _plain(getattr(options, f.name))) for f in fields(options)]),
         repr(sorted(judged.pixel_classes.items())),
         *(f"{task.name} {task.fingerprint} {task.batch} {sorted(task.class_map.items())}" for task in suts),
@@ -321,13 +334,18 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
 
 def _percent(row: Row, sut: str) -> float | None:
     before = _before(row["suts"].get(sut))
-    return None if before is None else before[0].percent
+    return None if before is None else before.score.percent
 
 
 def _before(result: Row | None) -> Before | None:
     if result is None or result["score"] is None:
         return None
-    return Score(*result["score"]), None if result["compat"] is None else Score(*result["compat"])
+    return Before(
+        Score(*result["score"]),
+        None if result["compat"] is None else Score(*result["compat"]),
+        Sightings.read(result["sightings"]),
+        {int(instance): Score(*score) for instance, score in result["without"].items()},
+    )
 
 
 def _nothing(rows: Sequence[Row], unusable: Mapping[str, str]) -> DataError:

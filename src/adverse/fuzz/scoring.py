@@ -80,14 +80,18 @@ class Judge:
     truth: NDArray[np.uint8]
     answer: NDArray[np.uint8]
 
-    def score(self, true: NDArray[Any], answer: NDArray[Any]) -> Score:
-        """Return right and judged pixels of an answer (H,W) to a true map (H,W).
+    def score(
+        self, true: NDArray[Any], answer: NDArray[Any], ignored: NDArray[np.bool_] | None = None
+    ) -> Score:
+        """Return right and judged pixels of an answer (H,W) to a true map (H,W), those ignored left out.
 
         >>> judge = judge_of({7: "road", 26: "car"}, {0: "car", 1: "road"})
         >>> judge.score(np.array([[7, 26, 0]]), np.array([[1, 1, 1]]))
         Score(right=1, judged=2)
         """
         wanted = self.truth[true]
+        if ignored is not None:
+            wanted[ignored] = VOID
         judged = int(np.count_nonzero(wanted != VOID))
         return Score(int(np.count_nonzero(wanted == self.answer[answer])), judged)
 

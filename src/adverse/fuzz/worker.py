@@ -30,6 +30,7 @@ from adverse.fuzz.job import (
     key_number,
     unpacked_keys,
 )
+from adverse.fuzz.objects import ObjectVerdict, View, verdicts_on, view_of
 from adverse.fuzz.scored_sut import SceneScore, ScoredSut, answer_file, instances_png, png
 from adverse.fuzz.scoring import drop_of, least_drop
 from adverse.plugins import Registry
@@ -202,16 +203,15 @@ class FuzzWorker:
         files: dict[str, bytes] = {}
         scenes = {place: self.scenes.get(place, avoid) for place in unit.frames}
         usable = {place: scene for place, scene in scenes.items() if isinstance(scene, Scene)}
+        views = [View(scene, removable=self.job.removable) for scene in usable.values()]
         scores: dict[int, dict[str, Any]] = {place: {} for place in usable}
         for sut in suts:
             name = sut.loaded.task.name
             names = {str(label): meaning for label, meaning in sorted(sut.names.items())}
             files[names_file(name)] = json.dumps({"sut": name, "names": names}, indent=1).encode()
             settings = ["un-mutated"] * len(usable)
-            for place, (scored, _) in zip(
-                usable, sut.ask(list(usable.values()), settings, self.tell), strict=True
-            ):
-                scores[place][name] = _scores(scored)
+            for place, (scored, _) in zip(usable, sut.ask(views, settings, self.tell), strict=True):
+                scores[place][name] = _scores(scored) | _seen(scored)
                 if scored.answer is not None:
                     ending, data = answer_file(scored.answer)
                     files[base_file(self.job.frames[place].id, sut_stem(name) + ending)] = data
@@ -228,7 +228,7 @@ class FuzzWorker:
             for number, arm in enumerate(unit.arms)
         ]
         shown = [attempt for attempt in attempts if attempt.mutated is not None]
-        scenes = [attempt.mutated.scene for attempt in shown if attempt.mutated is not None]
+        views = [self._view(attempt) for attempt in shown]
         scored: dict[int, dict[str, SceneScore]] = {attempt.draw: {} for attempt in shown}
         times: list[dict[str, Any]] = [
             {"mutation": attempt.arm.mutation, "generation_s": attempt.seconds} for attempt in shown
@@ -236,7 +236,7 @@ class FuzzWorker:
         settings = [f"{attempt.arm.mutation}, draw {attempt.draw}" for attempt in shown]
         for sut in suts:
             name = sut.loaded.task.name
-            for place, (answer, each_s) in enumerate(sut.ask(scenes, settings, self.tell)):
+            for place, (answer, each_s) in enumerate(sut.ask(views, settings, self.tell)):
                 scored[shown[place].draw][name] = answer
                 times[place][f"sut {name}"] = each_s
         rows, files = [], {}
@@ -297,6 +297,23 @@ class FuzzWorker:
         )
         return None if isinstance(proposal, Rejected) else proposal
 
+    def _view(self, attempt: FuzzDraw) -> View:
+        if attempt.mutated is None or attempt.base is None:
+            raise MutationError("only a test can be shown")
+        return view_of(attempt.mutated, attempt.base, remnant_share=self.job.remnant_share)
+
+    def _verdicts(self, attempt: FuzzDraw, was: Before | None, now: SceneScore) -> tuple[ObjectVerdict, ...]:
+        if was is None or now.sightings is None or attempt.mutated is None or attempt.base is None:
+            return ()
+        return verdicts_on(
+            attempt.mutated,
+            attempt.base,
+            was.sightings,
+            now.sightings,
+            visible_share=self.job.visible_share,
+            task=self.job.study.task,
+        )
+
     def _outcome(self, attempt: FuzzDraw, scored: dict[str, SceneScore]) -> dict[str, Any]:
         """Return the fields of a row that a test has: its recipe, each SUT's score and drop."""
         if attempt.recipe is None or attempt.base is None or attempt.mutated is None:
@@ -305,9 +322,16 @@ class FuzzWorker:
         suts = {}
         kept = False
         for was, (name, now) in zip(before, scored.items(), strict=True):
-            drop = None if was is None or now.score is None else drop_of(was[0], now.score)
-            suts[name] = _scores(now) | {"drop": drop, "compat_drop": _compat_drop(was, now)}
-            kept = kept or now.fault is not None or (drop is not None and drop >= least_drop(self.job.bins))
+            drop = _drop(attempt, was, now)
+            verdicts = self._verdicts(attempt, was, now)
+            suts[name] = _scores(now) | {
+                "drop": drop,
+                "compat_drop": _compat_drop(attempt, was, now),
+                "verdicts": [verdict.plain() for verdict in verdicts],
+                "added": _added(attempt, now),
+            }
+            fell = drop is not None and drop >= least_drop(self.job.bins)
+            kept = kept or now.fault is not None or fell or bool(verdicts)
         return {
             "key": attempt.recipe.key(),
             "picture": attempt.mutated.scene.picture,
@@ -320,8 +344,35 @@ class FuzzWorker:
         }
 
 
-def _compat_drop(was: Before | None, now: SceneScore) -> float | None:
-    return None if was is None or was[1] is None or now.compat is None else drop_of(was[1], now.compat)
+def _drop(attempt: FuzzDraw, was: Before | None, now: SceneScore) -> float | None:
+    """Return by how much the score fell: what was removed counts neither before nor after."""
+    if was is None or now.score is None or attempt.mutated is None:
+        return None
+    removed = attempt.mutated.instance if attempt.arm.mutation == "remove_object" else None
+    return drop_of(was.score if removed is None else was.without[removed], now.score)
+
+
+def _compat_drop(attempt: FuzzDraw, was: Before | None, now: SceneScore) -> float | None:
+    """Return what the published scorer says; of removed objects, which the paper does not have, nothing."""
+    if attempt.arm.mutation == "remove_object" or was is None or was.compat is None or now.compat is None:
+        return None
+    return drop_of(was.compat, now.compat)
+
+
+def _added(attempt: FuzzDraw, now: SceneScore) -> float | None:
+    """Return how much of what was added a SUT sees; None where nothing was, or it is not its class."""
+    if attempt.mutated is None or attempt.base is None or now.sightings is None:
+        return None
+    instance = attempt.mutated.instance
+    if instance is None or instance in attempt.base.things:
+        return None
+    return now.sightings.overlap.get(instance)
+
+
+def _seen(scored: SceneScore) -> dict[str, Any]:
+    """Return what later tests on a base need of an answer to it."""
+    without = {str(instance): list(score) for instance, score in scored.without.items()}
+    return {"sightings": None if scored.sightings is None else scored.sightings.plain(), "without": without}
 
 
 def _scores(scored: SceneScore) -> dict[str, Any]:

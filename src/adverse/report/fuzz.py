@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 from adverse.curves.interval import Interval
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import CampaignOutcome, Case, weights_text
+from adverse.fuzz.objects import KINDS, ObjectVerdict
+from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, Case, weights_text
 from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
@@ -28,7 +30,12 @@ DISCOVERED = {"bases": "frames", "objects": "objects"}
 
 def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None = None) -> list[Table]:
     """Return the tables that are a pure function of the campaign."""
-    made = [counts_table(outcome), discovery_table(outcome), refusals_table(outcome)]
+    made = [
+        counts_table(outcome),
+        objects_table(outcome),
+        discovery_table(outcome),
+        refusals_table(outcome),
+    ]
     if len(outcome.suts) > 1:
         made.append(overlap_table(outcome))
     if comparison:
@@ -70,6 +77,38 @@ def counts_table(outcome: CampaignOutcome) -> Table:
     return Table("counts", title, headings, rows, tuple(row.record() for row in counts), groups)
 
 
+def objects_table(outcome: CampaignOutcome) -> Table:
+    """Return what goes wrong with objects, for each SUT x mutation."""
+    counts = outcome.object_counts()
+    rows = tuple(
+        (
+            Cell(row.sut),
+            Cell(row.mutation),
+            Cell(row.answered),
+            *(Cell(row.kinds[kind]) for kind in KINDS),
+            _interval_cell(row.per_1000, ".1f"),
+            Cell(row.added, text=None if row.added is None else f"{row.added:.2f}"),
+        )
+        for row in counts
+    )
+    headings = (
+        *columns("SUT", "mutation", "tests", left=2),
+        *columns(*OBJECT_HEADS),
+        Column(RATE, ".1f", brief="per 1,000"),
+        Column("added object, median IoU", ".2f", brief="IoU"),
+    )
+    title = "Objects: tests in which one is missed, lost or made up, whatever the image scores"
+    return Table("objects", title, headings, rows, tuple(row.record() for row in counts))
+
+
+def object_tables(outcome: CampaignOutcome) -> Iterator[Table]:
+    """Yield the verdicts about objects for each SUT, narrow enough for a terminal."""
+    whole = objects_table(outcome)
+    for sut in outcome.suts:
+        table = whole.where("SUT", sut).only("mutation", "tests", *OBJECT_HEADS, RATE)
+        yield replace(table, title=f"{shown(sut)}: objects missed, lost or made up")
+
+
 def _interval_cell(interval: Interval, spec: str) -> Cell:
     """Return a value with its interval below it; why it has none, or a doubtful one, on a closer look."""
     return Cell(interval.value, details=(interval.text(spec),), note=interval.why)
@@ -84,6 +123,8 @@ def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
         yield replace(table, title=f"{shown(sut)}: drops of {_points(bins)} or more")
 
 
+OBJECT_HEADS = ("added, not found", "lost", "phantom")
+"""One for each kind of verdict."""
 RATE, PUBLISHED = "per 1,000 tests", "by the published scorer"
 
 
@@ -191,7 +232,7 @@ def discovery_chart(outcome: CampaignOutcome) -> Chart:
     """
     data = outcome.discovery()
     panels = []
-    for number, severity in enumerate(outcome.campaign.bins):
+    for number, severity in enumerate((*outcome.campaign.bins, OBJECTS)):
         for kind, words in DISCOVERED.items():
             lines, most = [], 0.0
             for sut in outcome.suts:
@@ -201,7 +242,8 @@ def discovery_chart(outcome: CampaignOutcome) -> Chart:
                 lines.append(Line(shown(sut), [row["tests"] for row in mine], curve))
                 most = max(most, *curve)
             if most or not number:
-                title = f"distinct {words} that fail, {shown(severity)} or worse: mean over all orders"
+                how = "verdicts about objects" if severity == OBJECTS else f"{shown(severity)} or worse"
+                title = f"distinct {words} that fail, {how}: mean over all orders"
                 panels.append(time_panel(title, "tests", lines))
     return Chart("Discovery", panels)
 
@@ -223,7 +265,9 @@ def tests_table(outcome: CampaignOutcome) -> Table:
         flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
         flat["picture"] = row["picture"]
         for sut, result in row["suts"].items():
+            said = "; ".join(ObjectVerdict.read(verdict).words for verdict in result["verdicts"])
             flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": result["fault"]}
+            flat |= {f"objects.{sut}": said, f"added.{sut}": result["added"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
 
@@ -242,6 +286,7 @@ def _points(bins: Bins) -> str:
 FILE = "fuzz.html"
 HEADS = {
     "counts": "What fails",
+    "objects": "Objects",
     "discovery": "How fast it was found",
     "refusals": "What was refused",
     "overlap": "Failures that SUTs share",
@@ -286,7 +331,7 @@ def write_fuzz_page(
         curves=discovery_chart(outcome).svg(),
         items=items,
         points=_points(outcome.campaign.bins),
-        total=sum(any(test.bin for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
+        total=sum(any(test.failed for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
         legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
         facts=_facts(outcome),
     )
@@ -353,6 +398,14 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             f"{shown(sut)}: {len(failed)} of {count} tests lower its score by {_points(campaign.bins)} or "
             f"more; distinct frames among them: {frames}."
         )
+        wrong = [test for test in outcome.tests[sut] if test.verdicts]
+        kinds = Counter(verdict.kind for test in wrong for verdict in test.verdicts)
+        words = ", ".join(f"{kinds[kind]} {head}" for kind, head in zip(KINDS, OBJECT_HEADS, strict=True))
+        small = sum(test.bin is None for test in wrong)
+        lines.append(
+            f"{shown(sut)}: {len(wrong)} tests have a wrong object ({words}); {small} of them hardly move "
+            "the score."
+        )
     share = outcome.saturation
     lines.append(
         f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
@@ -372,7 +425,7 @@ def in_turns(outcome: CampaignOutcome, count: int) -> list[tuple[str, Case]]:
     turns: list[tuple[int, int, str, Case]] = []
     for order, sut in enumerate(outcome.suts):
         for mutation in outcome.campaign.mutations:
-            mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
+            mine = [test for test in outcome.tests[sut] if test.failed and test.mutation == mutation]
             mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
             turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
     turns.sort(key=lambda entry: (entry[0], entry[1], entry[3].mutation, entry[3].number))

@@ -4,7 +4,7 @@
 `apply` does it. Nothing here reads a file but `resources` and the sources of a frame.
 """
 
-from adverse.semantic.applying import Mutated, apply
+from adverse.semantic.applying import Mutated, apply, removal_mask
 from adverse.semantic.checks import Cell, Options
 from adverse.semantic.proposing import KINDS, propose
 from adverse.semantic.recipes import Recipe, Rejected
@@ -24,5 +24,6 @@ __all__ = [
     "Thing",
     "apply",
     "propose",
+    "removal_mask",
     "scene_of",
 ]

@@ -16,7 +16,7 @@ from adverse.semantic.cutouts import surround
 from adverse.semantic.placing import placed, visible_mask
 from adverse.semantic.recipes import Recipe
 from adverse.semantic.resources import Resources
-from adverse.semantic.scenes import GROUND, Mask, Scene, Thing
+from adverse.semantic.scenes import GROUND, Box, Mask, Scene, Thing
 
 INPAINT_MARGIN_PX = 3
 """Edges of an object mix with what is around it, so a little more than it is painted over."""
@@ -36,6 +36,10 @@ class Mutated:
     touched: Mask
     instance: int | None = None
     """The number of the object that was added or changed."""
+    extent: Box | None = None
+    """The box of all of an added object, also of what is hidden."""
+    mirrored: bool = False
+    """Whether left and right are exchanged."""
 
 
 def apply(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
@@ -105,21 +109,26 @@ def _add(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
         depth = scene.depth_m.copy()
         np.copyto(depth[inside], np.float32(np.nan) if patch.depth_m is None else patch.depth_m, where=seen)
     changed = replace(scene, image=image, labels=labels, instances=instances, depth_m=depth)
-    return Mutated(changed, mask, touched, number)
+    return Mutated(changed, mask, touched, number, patch.box)
+
+
+def removal_mask(scene: Scene, thing: Thing) -> Mask:
+    """Return the pixels (H,W) that are painted over where an object is removed."""
+    own = (scene.instances == thing.instance).astype(np.uint8)
+    size = 2 * INPAINT_MARGIN_PX + 1
+    return np.asarray(cv2.dilate(own, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))) > 0)
 
 
 def _remove(recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
     """Paint an object over with what is around it; what is really behind it nobody knows, so it is void."""
     thing = _thing(recipe, scene)
-    own = (scene.instances == thing.instance).astype(np.uint8)
-    size = 2 * INPAINT_MARGIN_PX + 1
-    grown = cv2.dilate(own, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+    mask = removal_mask(scene, thing)
+    grown = mask.astype(np.uint8)
     width, height = scene.size
     edge = 4 * INPAINT_RADIUS_PX
     x0, y0 = max(thing.box[0] - edge, 0), max(thing.box[1] - edge, 0)
     x1, y1 = min(thing.box[2] + edge, width), min(thing.box[3] + edge, height)
     inside = np.s_[y0:y1, x0:x1]
-    mask = grown > 0
     image, labels, instances = scene.image.copy(), scene.labels.copy(), scene.instances.copy()
     part = np.ascontiguousarray(image[inside])
     image[inside] = cv2.inpaint(part, grown[inside], INPAINT_RADIUS_PX, cv2.INPAINT_TELEA)
@@ -144,7 +153,7 @@ def _mirror(_recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
         camera=camera,
     )
     everything = np.ones(scene.labels.shape, np.bool_)
-    return Mutated(changed, everything, everything)
+    return Mutated(changed, everything, everything, mirrored=True)
 
 
 MUTATIONS: dict[str, Callable[[Recipe, Scene, Resources], Mutated]] = {

@@ -8,7 +8,7 @@ moved over the ground scales as that number does, and no camera matrix is needed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -182,17 +182,17 @@ class Scene:
         """Return the name of an object's class, None for void."""
         return self.classes.get(thing.label)
 
-    def truth(self, categories: Sequence[str], *, smallest_px: int = 1) -> Truth:
+    def truth(self, categories: Sequence[str], *, ignored: Collection[int] = ()) -> Truth:
         """Return the objects of the scene as a detector is scored on: boxes around what is visible of each.
 
-        Objects with fewer than `smallest_px` visible pixels are ignored, and so are the parts of pixels that
-        have the class of a category but belong to no object (a group).
+        Objects whose numbers are among `ignored` do not count, nor do the parts of pixels that have the class
+        of a category but belong to no object (a group).
         """
         rows: list[tuple[Box, int, bool]] = []
         for thing in sorted(self.things.values()):
             name = self.class_of(thing)
             if name in categories:
-                rows.append((thing.box, categories.index(name), thing.pixels < smallest_px))
+                rows.append((thing.box, categories.index(name), thing.instance in ignored))
         for label, name in sorted(self.classes.items()):
             if name in categories:
                 group = ((self.labels == label) & (self.instances == 0)).astype(np.uint8)
