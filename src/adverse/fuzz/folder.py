@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from adverse.errors import IncompleteError, StoreError
 from adverse.fuzz.job import FuzzRecords, Row
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.journal import Journal
-from adverse.store.owned_folder import OwnedFolder
+from adverse.store.owned_folder import OwnedFolder, is_marked
 from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, sweep_leftovers, write_derived
 
 VERSION = "fuzz-3"
@@ -123,6 +123,12 @@ class FinishedCampaign:
     """The hash of all that tests came to."""
     made_by: str
     """The version of adverse."""
+    scene_classes: Mapping[int, str] = field(default_factory=dict)
+    """The names of the labels of scenes, as the data set has them."""
+    remnant_share: float = 0.0
+    """What shows less than this of what it showed before is ignored in the truth."""
+    replays: Mapping[str, Any] | None = None
+    """The campaign whose tests these are, and which of them; None for tests of its own."""
 
     @property
     def mutations(self) -> tuple[str, ...]:
@@ -160,7 +166,8 @@ class CampaignFolder(OwnedFolder):
 
     def state(self, manifest: Mapping[str, Any]) -> str:
         """Return the hash of what results are made from, which they are sealed with."""
-        return digest(json.dumps([manifest.get(key) for key in ("key", "guided", "results", "asked")]))
+        decides = ("key", "guided", "replays", "results", "asked")
+        return digest(json.dumps([manifest.get(key) for key in decides]))
 
     def write_derived(self, files: Mapping[str, bytes]) -> list[Path]:
         """Write files computed from the campaign, by path below its folder, and seal them."""
@@ -216,6 +223,9 @@ class CampaignFolder(OwnedFolder):
             resources=manifest["resources"],
             results=manifest["results"],
             made_by=manifest["adverse"],
+            scene_classes={int(number): name for number, name in manifest["scene_classes"].items()},
+            remnant_share=float(manifest["remnant_share"]),
+            replays=manifest["replays"],
         )
 
     def kept_file(self, name: str) -> Path:
@@ -263,6 +273,11 @@ class CampaignFolder(OwnedFolder):
     def lost(self, unit: FinishedUnit) -> bool:
         """Tell whether a file that a unit kept is gone or was changed."""
         return any(content_hash(self.path / file) != sha256 for file, (_, sha256) in unit.files.items())
+
+
+def is_campaign(path: Path) -> bool:
+    """Tell whether a folder is that of a fuzz campaign."""
+    return is_marked(path, CampaignFolder.kind)
 
 
 def existing_campaign(path: Path) -> CampaignFolder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,24 @@ class TestUnit:
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]
     drawn_before: bytes
+
+
+class ReplayedTest(NamedTuple):
+    """A test of an earlier campaign: what was asked for, its recipe and picture, the place of its base."""
+
+    arm: Arm
+    recipe: str
+    picture: str
+    place: int
+
+
+@dataclass(frozen=True)
+class ReplayUnit:
+    """Tests of an earlier campaign that are made again, numbered from `first` on."""
+
+    id: str
+    first: int
+    tests: tuple[ReplayedTest, ...]
 
 
 def packed_keys(keys: Sequence[str]) -> bytes:

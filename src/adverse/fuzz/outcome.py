@@ -23,7 +23,7 @@ from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
-from adverse.fuzz.rounds import Rounds
+from adverse.fuzz.rounds import Rounds, results_digest
 from adverse.fuzz.scoring import ALL, Bins, bin_of
 from adverse.seeds import generator
 
@@ -177,7 +177,7 @@ class ObjectCounts:
             "sut": self.sut,
             "mutation": self.mutation,
             "answered": self.answered,
-            **self.kinds,
+            **{str(kind): count for kind, count in self.kinds.items()},
             "failed": self.failed,
             "added_overlap_median": self.added,
             "per_1000": self.per_1000.value,
@@ -264,9 +264,12 @@ class CampaignOutcome:
         return rows
 
     def weights(self, sut: str) -> dict[str, float]:
-        """Return what each mutation counts in a rate of all: its quota, or its share of guided tests."""
+        """Return what each mutation counts in a rate of all: its quota, or its share of guided tests.
+
+        Of replayed tests, too, it is the share.
+        """
         shares: Mapping[str, float] = self.campaign.shares
-        if self.campaign.guided:
+        if self.campaign.guided or self.campaign.replays is not None:
             shares = Counter(test.mutation for test in self.tests[sut])
         total = sum(shares.values())
         return {name: shares[name] / total for name in self.campaign.mutations if total}
@@ -337,23 +340,35 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     """
     campaign = folder.finished()
     rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
+    if campaign.replays is not None:
+        names = sorted(name for phase, name in rows if phase == "tests")
+        tests = [row for name in names for row in rows["tests", name]]
+        refused: dict[str, Counter[str]] = {}
+        draws, short = len(tests), {}
+    else:
+        rounds = _rounds(campaign, rows)
+        tests, refused, draws, short = rounds.tests, rounds.by_mutation, rounds.draws, rounds.short
+    found = results_digest(draws, tests, refused)
+    if found != campaign.results:
+        raise StoreError(
+            "the log of the campaign was changed",
+            where=str(folder.log),
+            got=f"{len(tests)} tests with hash {found}",
+            wanted=f"{campaign.tests} tests with hash {campaign.results}",
+            fix="Restore it from a copy, or run the same adverse fuzz command again.",
+        )
+    cases = {sut: tuple(_cases(tests, sut, campaign.bins)) for sut in campaign.suts}
+    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests))
+
+
+def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
     bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
     rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, bandit)
     for stream in rounds.streams:
         while not stream.over:
             names = [unit.id for unit in stream.next_round()]
             stream.take([rows["tests", name] for name in names if ("tests", name) in rows])
-    if rounds.digest() != campaign.results:
-        raise StoreError(
-            "the log of the campaign was changed",
-            where=str(folder.log),
-            got=f"{len(rounds.tests)} tests with hash {rounds.digest()}",
-            wanted=f"{campaign.tests} tests with hash {campaign.results}",
-            fix="Restore it from a copy, or run the same adverse fuzz command again.",
-        )
-    tests = rounds.tests
-    cases = {sut: tuple(_cases(tests, sut, campaign.bins)) for sut in campaign.suts}
-    return CampaignOutcome(campaign, cases, rounds.by_mutation, rounds.draws, rounds.short, tuple(tests))
+    return rounds
 
 
 def per_1000(tests: Sequence[Case]) -> Interval:

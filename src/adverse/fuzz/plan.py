@@ -324,7 +324,7 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
             fix="Lower prune_below under fuzz: in the study, or use frames that the SUT handles well.",
         )
     before = {
-        rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts)
+        rows[place]["frame"]: tuple(before_of(rows[place]["suts"].get(name)) for name in suts)
         for place in places
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
@@ -333,11 +333,12 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
 
 
 def _percent(row: Row, sut: str) -> float | None:
-    before = _before(row["suts"].get(sut))
+    before = before_of(row["suts"].get(sut))
     return None if before is None else before.score.percent
 
 
-def _before(result: Row | None) -> Before | None:
+def before_of(result: Row | None) -> Before | None:
+    """Return what a SUT made of a base, as its row has it; None where it failed or nothing is judged."""
     if result is None or result["score"] is None:
         return None
     return Before(

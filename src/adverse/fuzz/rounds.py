@@ -177,8 +177,13 @@ class Rounds:
 
     def digest(self) -> str:
         """Return the hash of all that tests came to; the same however the work was cut or ordered."""
-        refused = {mutation: dict(reasons) for mutation, reasons in self.by_mutation.items()}
-        return digest(json.dumps([self.draws, self.tests, refused], sort_keys=True))
+        return results_digest(self.draws, self.tests, self.by_mutation)
+
+
+def results_digest(draws: int, tests: Sequence[Row], refused: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the hash of what a campaign came to."""
+    plain = {mutation: dict(reasons) for mutation, reasons in refused.items()}
+    return digest(json.dumps([draws, tests, plain], sort_keys=True))
 
 
 def _tests(units: Sequence[Sequence[Row]], pictures: set[str]) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, user
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
-from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
+from adverse.fuzz.job import BaseUnit, FuzzJob, ReplayUnit, Row, TestUnit
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
 from adverse.fuzz.rounds import UNIT, Rounds, Stream
 from adverse.fuzz.worker import FuzzWork
@@ -28,6 +28,7 @@ from adverse.study.spec import StudyFile, to_yaml
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"
+OTHERWISE = "data, SUTs, options or seed"
 TELL_EVERY_S = 10.0
 FRAMES = 16
 """Frames of a unit of bases."""
@@ -42,7 +43,7 @@ class CampaignRun:
     tests: int
 
 
-class _InterruptedError(Exception):
+class InterruptedCampaignError(Exception):
     """The engine gave back fewer units than it was given: somebody wished to stop."""
 
 
@@ -62,8 +63,8 @@ def run_campaign(
     folder = CampaignFolder(out)
     with folder.in_use(fresh=fresh, note=watch.note):
         campaign = plan_campaign(file, seed=seed)
-        manifest = _begin(folder, campaign, guided=guided)
-        progress = _CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
+        manifest = begin(folder, campaign, guided=guided)
+        progress = CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
         status: Status = "interrupted"
         tests_made = 0
         try:
@@ -79,7 +80,7 @@ def run_campaign(
             }
             folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
             folder.seal()
-        except _InterruptedError:
+        except InterruptedCampaignError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
         except ChangedError as error:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
@@ -87,7 +88,7 @@ def run_campaign(
     return CampaignRun(folder, status, tests_made)
 
 
-class _CampaignInProgress:
+class CampaignInProgress:
     """A campaign under way in a folder."""
 
     def __init__(
@@ -111,8 +112,14 @@ class _CampaignInProgress:
 
     def bases(self) -> PrunedBases:
         """Show all frames un-mutated where that is not done, and drop those that are too hard already."""
-        frames = self.campaign.job.frames
-        places = [range(at, min(at + FRAMES, len(frames))) for at in range(0, len(frames), FRAMES)]
+        bases = pruned(self.shown_clean(range(len(self.campaign.job.frames))), self.campaign)
+        for line in bases.words():
+            self.watch.note(line)
+        return bases
+
+    def shown_clean(self, frames: Sequence[int]) -> list[Row]:
+        """Return the rows of some frames, by their places, un-mutated; those that are missing are made."""
+        places = [frames[at : at + FRAMES] for at in range(0, len(frames), FRAMES)]
         units = [BaseUnit(f"{some[0]:08d}", tuple(some)) for some in places]
         missing = [unit for unit in units if (BASELINE, unit.id) not in self.done]
         if missing:
@@ -125,16 +132,28 @@ class _CampaignInProgress:
                     self.watch.advance(Counter(ok=len(next(pump).rows)))
             finally:
                 self.watch.end()
-        rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
-        bases = pruned(rows, self.campaign)
-        for line in bases.words():
-            self.watch.note(line)
-        return bases
+        return [row for unit in units for row in self.done[BASELINE, unit.id].rows]
+
+    def replayed(self, bases: PrunedBases, units: Sequence[ReplayUnit]) -> list[Row]:
+        """Return the rows of the tests of an earlier campaign; those that are missing are made."""
+        job = self.with_resources(bases)
+        missing = [unit for unit in units if (TESTS, unit.id) not in self.done]
+        if missing:
+            total = sum(len(unit.tests) for unit in units)
+            self._left = sum(len(unit.tests) for unit in missing)
+            self.watch.begin(total, total - self._left)
+            pump = self._pump(job, TESTS, deque(missing))
+            try:
+                for _ in missing:
+                    next(pump)
+            finally:
+                self.watch.end()
+        return [row for unit in units for row in self.done[TESTS, unit.id].rows]
 
     def tests(self, bases: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
-        job = self._with_resources(bases)
+        job = self.with_resources(bases)
         bandit = Bandit(campaign.classes, campaign.seed) if guided else None
         rounds = Rounds(campaign.shares, bases.places, campaign.seed, wanted, bandit)
         feed: deque[TestUnit] = deque()
@@ -184,7 +203,7 @@ class _CampaignInProgress:
             self.done[phase, unit.id] = finished
             self._advance(finished)
             yield finished
-        raise _InterruptedError
+        raise InterruptedCampaignError
 
     def _rest_on(self, files: Owners) -> None:
         """Write down which files code has read by itself, before a unit counts that rests on them."""
@@ -203,7 +222,8 @@ class _CampaignInProgress:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, bases: PrunedBases) -> FuzzJob:
+    def with_resources(self, bases: PrunedBases) -> FuzzJob:
+        """Cut out the objects of the bases, and return the job with them and the scores of the bases."""
         campaign = self.campaign
         chosen = {campaign.job.frames[place].id for place in bases.places}
         logs = tuple(
@@ -255,7 +275,13 @@ class _Building:
             self.watch.note(f"cutting out objects: {done} of {total} frames")
 
 
-def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> dict[str, Any]:
+def begin(
+    folder: CampaignFolder,
+    campaign: CampaignPlan,
+    *,
+    guided: bool,
+    replays: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Write down what the campaign is; a folder that holds another one is refused."""
     study = campaign.file.study
     manifest: dict[str, Any] = {
@@ -264,6 +290,7 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "version": VERSION,
         "key": campaign.key,
         "guided": guided,
+        "replays": replays,
         "study": study.name,
         "task": study.task,
         "seed": campaign.seed,
@@ -276,15 +303,18 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "suts": {task.name: task.fingerprint for task in campaign.job.suts},
         "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
         "pixel_classes": {str(k): v for k, v in campaign.job.study.pixel_classes.items()},
+        "scene_classes": {str(k): v for k, v in campaign.job.meaning.pixel_classes.items()},
+        "remnant_share": campaign.job.remnant_share,
         "files_read": {},
     }
     if folder.manifest.exists():
         before = folder.read_manifest()
         if before.get("version") != VERSION:
             raise other_version(folder, before)
-        differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
+        differ = [name for name in ("key", "guided", "replays") if before.get(name) != manifest[name]]
         if differ:
-            difference = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
+            words = {"guided": "guided or not", "replays": "the tests that it replays"}
+            difference = words[differ[0]] if len(differ) == 1 and differ[0] in words else OTHERWISE
             raise StoreError(
                 "the folder holds another campaign",
                 where=str(folder.path),

@@ -26,6 +26,8 @@ from adverse.fuzz.job import (
     Before,
     FuzzJob,
     FuzzRecords,
+    ReplayedTest,
+    ReplayUnit,
     TestUnit,
     key_number,
     unpacked_keys,
@@ -91,6 +93,7 @@ def _size(scene: Scene | str) -> int:
 
 
 UNCHANGED = "nothing changed"
+OTHER_PICTURE = "its recipe makes another picture now"
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ class FuzzWorker:
 
     def do(
         self,
-        unit: BaseUnit | TestUnit,
+        unit: BaseUnit | TestUnit | ReplayUnit,
         *,
         isolate: frozenset[int] = frozenset(),
         avoid: Avoid = NOTHING_TO_AVOID,
@@ -174,11 +177,21 @@ class FuzzWorker:
         read = self.worker.files_read(set(range(len(self.job.suts))), mutated=False)
         return replace(done, files_read=read)
 
-    def _records(self, unit: BaseUnit | TestUnit, isolate: frozenset[int], avoid: Avoid) -> FuzzRecords:
+    def _records(
+        self, unit: BaseUnit | TestUnit | ReplayUnit, isolate: frozenset[int], avoid: Avoid
+    ) -> FuzzRecords:
         suts = [self._scored_sut(index, alone=index in isolate) for index in range(len(self.job.suts))]
         if isinstance(unit, BaseUnit):
             return self._bases(unit, suts, avoid)
-        return self._tests(unit, suts, avoid)
+        if isinstance(unit, ReplayUnit):
+            numbered = enumerate(unit.tests, start=unit.first)
+            return self._tests([self._replayed(number, test, avoid) for number, test in numbered], suts)
+        drawn_before = set(unpacked_keys(unit.drawn_before))
+        drawn = [
+            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
+            for number, arm in enumerate(unit.arms)
+        ]
+        return self._tests(drawn, suts)
 
     def close(self) -> None:
         """Let go of the SUTs."""
@@ -221,12 +234,7 @@ class FuzzWorker:
             rows.append(row)
         return FuzzRecords(rows, files)
 
-    def _tests(self, unit: TestUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
-        drawn_before = set(unpacked_keys(unit.drawn_before))
-        attempts = [
-            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
-            for number, arm in enumerate(unit.arms)
-        ]
+    def _tests(self, attempts: Sequence[FuzzDraw], suts: Sequence[ScoredSut]) -> FuzzRecords:
         shown = [attempt for attempt in attempts if attempt.mutated is not None]
         views = [self._view(attempt) for attempt in shown]
         scored: dict[int, dict[str, SceneScore]] = {attempt.draw: {} for attempt in shown}
@@ -252,6 +260,25 @@ class FuzzWorker:
                     files.update(_failure(attempt, scored[attempt.draw]))
             rows.append(row)
         return FuzzRecords(rows, files, times)
+
+    def _replayed(self, number: int, test: ReplayedTest, avoid: Avoid) -> FuzzDraw:
+        """Make a test again; what comes out otherwise is no test, and says why."""
+        began = time.perf_counter()
+        recipe = Recipe.from_json(test.recipe)
+        scene = self.scenes.get(test.place, avoid)
+        why = scene if isinstance(scene, str) else avoid.reason(scene.id, recipe.mutation)
+        if isinstance(scene, Scene) and why is None:
+            self.tell(Stage(MUTATING, scene.id, recipe.mutation))
+            try:
+                mutated = apply(recipe, scene, self.resources)
+            except MutationError as error:
+                why = str(error)
+            else:
+                if mutated.scene.picture == test.picture:
+                    spent = time.perf_counter() - began
+                    return FuzzDraw(number, test.arm, Counter(), recipe, scene, mutated, spent)
+                why = OTHER_PICTURE
+        return FuzzDraw(number, test.arm, Counter({why or "": 1}), None, None, None, 0.0)
 
     def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
         """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""

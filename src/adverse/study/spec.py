@@ -374,6 +374,13 @@ def to_yaml(study: Study) -> str:
     return yaml.safe_dump(study.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
 
 
+def written_study(path: Path) -> Study:
+    """Read back the study that `to_yaml` wrote; what it names by relative paths was found from elsewhere."""
+    source = read_yaml(path, kind="study", example="docs/study-file.md shows one")
+    data = {key: value for key, value in source.data.items() if value != []}
+    return validated(Study, source, tuples(data), fields_at=_fields_at, page="docs/study-file.md")
+
+
 def _valid_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError("a name is 1 to 100 letters, digits, spaces, dots, dashes or underscores")
