@@ -132,7 +132,12 @@ def write_campaign(
             {"name": f"colour {number}", "adapter": "by-colour", "batch": 4, **sut_options}
             for number in range(suts)
         ],
-        "fuzz": {"prune_below": 80, "options": {"off": ["perspective", "light"]}, **section},
+        "fuzz": {
+            "preset": "paper",
+            "prune_below": 80,
+            "options": {"off": ["perspective", "light"]},
+            **section,
+        },
         **options,
     }
     path = folder / "study.yaml"

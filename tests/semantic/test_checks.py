@@ -235,6 +235,8 @@ def _plain_reason(entity_id: str, scenes: list[Scene], base: Scene) -> str | Non
     rows, columns = np.nonzero(source.instances == int(instance))
     if max(np.ptp(rows), np.ptp(columns)) + 1 < 100:
         return "size"
+    if rows.max() + 1 < 79:
+        return "unoccluded"  # the building beside it meets the road at row 79, lower and so before it
     here, there = base.vanishing_point, source.vanishing_point
     assert here is not None
     assert there is not None

@@ -22,7 +22,7 @@ from adverse.fuzz.job import Before, FuzzJob
 from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
-from adverse.semantic import KINDS, Options
+from adverse.semantic import KINDS, PRESETS, Options
 from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
@@ -196,7 +196,7 @@ def _options(file: StudyFile) -> Options:
                 fix=suggestion(name, names),
             )
     try:
-        return TypeAdapter(Options).validate_python(given)
+        return TypeAdapter(Options).validate_python({**PRESETS[file.study.fuzz.preset], **given})
     except ValidationError as error:
         first = error.errors()[0]
         place = tuple(part for part in first["loc"] if isinstance(part, str | int))

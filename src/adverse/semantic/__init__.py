@@ -5,7 +5,7 @@
 """
 
 from adverse.semantic.applying import Mutated, apply, removal_mask
-from adverse.semantic.checks import Cell, Options
+from adverse.semantic.checks import PRESETS, Cell, Options
 from adverse.semantic.proposing import KINDS, propose
 from adverse.semantic.recipes import Recipe, Rejected
 from adverse.semantic.resources import Entity, Resources
@@ -13,6 +13,7 @@ from adverse.semantic.scenes import Scene, Thing, scene_of
 
 __all__ = [
     "KINDS",
+    "PRESETS",
     "Cell",
     "Entity",
     "Mutated",

@@ -69,7 +69,11 @@ def _change_color(recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
     image = scene.image.copy()
     part = image[y0:y1, x0:x1]
     shift, darker, richer = (int(_number(recipe, name)) for name in ("hue_shift", "darker", "richer"))
-    part[own] = painting.recoloured(part[own], shift, darker, richer)
+    pixels = part[own]
+    paint = painting.body_paint(pixels) if recipe.by_name.get("body") else np.ones(len(pixels), np.bool_)
+    if paint.any():
+        pixels[paint] = painting.recoloured(pixels[paint], shift, darker, richer)
+    part[own] = pixels
     mask = _in_frame(own, thing.box, scene)
     return Mutated(replace(scene, image=image), mask, mask, thing.instance)
 

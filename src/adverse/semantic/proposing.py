@@ -13,13 +13,14 @@ from adverse.errors import MutationError, suggestion
 from adverse.semantic.checks import (
     DEPTH_CHECKS,
     INDEX_CHECKS,
+    LOG_CHECK,
     PLACE_CHECKS,
     Cell,
     DonorCandidates,
     Options,
     PlacedDonor,
 )
-from adverse.semantic.painting import Patch, acting
+from adverse.semantic.painting import Patch, acting, body_paint
 from adverse.semantic.placing import moved
 from adverse.semantic.recipes import Number, Recipe, Rejected
 from adverse.semantic.resources import Entity, Resources
@@ -35,7 +36,7 @@ NO_OBJECT = "no object of the class"
 NO_CLASS = "no such class in the data set"
 NO_ROAD = "no road"
 NO_POINT = "no vanishing point"
-NO_DEPTH = "no depth"
+NO_DEPTH = "neither depth nor horizon"
 NO_GROUND = "no ground plane"
 OWN_LOG = "from the scene's own log"
 OUTSIDE = "outside the frame"
@@ -118,7 +119,7 @@ def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
         or where.donor_class not in (None, candidates.class_name),
         NO_ROAD: "road" not in options.off and not scene.has_road,
         NO_POINT: "perspective" not in options.off and candidates.vanishing is None,
-        NO_DEPTH: options.occlusion and scene.depth_m is None,
+        NO_DEPTH: options.occlusion and scene.depth_m is None and scene.horizon is None,
         NO_GROUND: options.moves and scene.ground is None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
@@ -129,7 +130,9 @@ def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str]
     index, scene, options = candidates.donors, candidates.scene, candidates.options
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
     refusals = {name: ~check(candidates) for name, check in INDEX_CHECKS.items() if name not in skipped}
-    refusals[OWN_LOG] = (index.scene == scene.id) | (index.log == scene.log_id)
+    refusals[OWN_LOG] = np.asarray(index.scene == scene.id)
+    if LOG_CHECK not in options.off:
+        refusals[OWN_LOG] = refusals[OWN_LOG] | (index.log == scene.log_id)
     if not options.moves:
         refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
         refusals[OTHER_CELL] = ~_in_cell(index.box, where, scene.size)
@@ -192,8 +195,11 @@ def _change_color(
     drawn = {name: int(rng.integers(low, high + 1)) for name, (low, high) in ranges.items()}
     x0, y0, x1, y1 = thing.box
     own = scene.instances[y0:y1, x0:x1] == thing.instance
-    numbers = acting(scene.image[y0:y1, x0:x1][own], **drawn)
-    return Recipe(kind, scene.id, None, (("instance", thing.instance), *zip(ranges, numbers, strict=True)))
+    pixels = scene.image[y0:y1, x0:x1][own]
+    numbers = acting(pixels[body_paint(pixels)] if options.body_only else pixels, **drawn)
+    body = [("body", 1)] if options.body_only else []
+    named = [("instance", thing.instance), *zip(ranges, numbers, strict=True), *body]
+    return Recipe(kind, scene.id, None, tuple(named))
 
 
 def _remove(

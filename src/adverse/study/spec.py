@@ -222,6 +222,7 @@ class FuzzSection(_Section):
         "significant": 5.0,
         "extreme": 10.0,
     }
+    preset: Literal["realistic", "paper"] = "realistic"
     visible_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     remnant_share: Annotated[float, Field(ge=0, le=1)] = 0.25
     options: dict[str, Any] = {}
