@@ -94,6 +94,19 @@ def test_donors_that_anything_covers_are_refused(tmp_path: Path, name: str) -> N
         assert entity.occluded == before
 
 
+def test_objects_of_any_class_can_be_added(tmp_path: Path) -> None:
+    classes = {**CLASSES, 33: "traffic sign"}
+    donor = with_object(
+        street("donor", classes=classes), car_mask(), AT, label=33, instance=33001, colour=(120, 40, 30)
+    )
+    resources = resources_of([donor], tmp_path)
+    base = street(classes=classes)
+    recipe = propose("add_traffic_sign", base, resources, generator(1), Options())
+    assert isinstance(recipe, Recipe)
+    done = apply(recipe, base, resources)
+    assert (done.scene.labels[done.mask] == 33).all()
+
+
 def test_vanishing_points_may_be_near_instead_of_in_one_quadrant(tmp_path: Path) -> None:
     scenes = [
         with_object(street(f"at {x}", point=(x, 60)), car_mask(), AT, colour=(120, 40, 30))

@@ -346,6 +346,7 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
     from adverse.fuzz.outcome import read_outcome
     from adverse.fuzz.verify import REWRITES, open_campaign
     from adverse.report.fuzz import (
+        cause_lines,
         counts_tables,
         guiding_lines,
         object_tables,
@@ -365,7 +366,7 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
     console = Console(quiet=quiet)
     for table in (*counts_tables(outcome), *object_tables(outcome)):
         console.print(table.terminal(details=True))
-    lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
+    lines: list[str] = [f"- {line}" for line in (*summary_words(outcome), *cause_lines(outcome))]
     lines += _refused(outcome)
     lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
     lines += guiding_lines(comparison) if comparison else []

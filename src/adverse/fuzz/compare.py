@@ -19,6 +19,7 @@ from scipy import special
 from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
 from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000, weights_text
+from adverse.fuzz.rounds import kind_of
 
 METHOD = "linearised"
 SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}
@@ -38,6 +39,9 @@ class GuidedGain:
     unguided_bases: int
     guided_objects: int
     unguided_objects: int
+    guided_kinds: int
+    unguided_kinds: int
+    """Distinct kinds of failure: combinations of features, whichever object they are about."""
     guided_weights: Mapping[str, float]
     unguided_weights: Mapping[str, float]
     """The share of each mutation among the tests that a rate is of."""
@@ -57,6 +61,8 @@ class GuidedGain:
             "unguided_bases": self.unguided_bases,
             "guided_objects": self.guided_objects,
             "unguided_objects": self.unguided_objects,
+            "guided_kinds": self.guided_kinds,
+            "unguided_kinds": self.unguided_kinds,
             "guided_weights": weights_text(self.guided_weights),
             "unguided_weights": weights_text(self.unguided_weights),
         }
@@ -85,6 +91,8 @@ def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGa
                 unguided_bases=len({test.base for test in other if test.failed}),
                 guided_objects=len({test.thing for test in mine if test.failed}),
                 unguided_objects=len({test.thing for test in other if test.failed}),
+                guided_kinds=_kinds(guided, sut),
+                unguided_kinds=_kinds(unguided, sut),
                 guided_weights=_shares(mine),
                 unguided_weights=_shares(other),
             )
@@ -140,6 +148,11 @@ def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
         all_of = Counter(test.log for test in tests)
         columns += [[failed[log] for log in logs], [all_of[log] for log in logs]]
     return difference_of_ratios(*columns)
+
+
+def _kinds(outcome: CampaignOutcome, sut: str) -> int:
+    failed = zip(outcome.tests[sut], outcome.rows, strict=True)
+    return len({kind_of(row["features"]) for test, row in failed if test.failed})
 
 
 def _shares(tests: Sequence[Case]) -> dict[str, float]:

@@ -37,7 +37,8 @@ FINISHED = ("complete", "saturated")
 OURS = {
     ".": r"(manifest|seals)\.json|study\.yaml|log|times\.jsonl|fuzz\.html",
     "suts": r"said-[0-9a-f]{12}\.json",
-    "results": r"(counts|objects|discovery|guided|overlap|refusals|review|tests|times)\.(csv|json|svg)",
+    "results": r"(causes|counts|discovery|guided|objects|overlap|refusals|review|tests|times)"
+    r"\.(csv|json|svg)",
     "logs": r"worker-\d+\.log",
 }
 """The names of the files that we write, by sub-folder; failures and bases have a folder each."""

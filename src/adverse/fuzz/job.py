@@ -90,6 +90,8 @@ class TestUnit:
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]
     drawn_before: bytes
+    known: tuple[str, ...] = ()
+    """Objects that failed already, which a guided search does not try again."""
 
 
 class ReplayedTest(NamedTuple):

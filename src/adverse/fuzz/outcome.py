@@ -376,13 +376,14 @@ def per_1000(tests: Sequence[Case]) -> Interval:
     return rate_per_1000(tests, [test.bin is not None for test in tests])
 
 
-def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool]) -> Interval:
+def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool], *, confidence: float = 0.95) -> Interval:
     """Return hits per 1,000 tests, with logs as the independent units: tests of one are alike."""
     hits, trials = Counter[str](), Counter[str]()
-    for test, counts in zip(tests, hit, strict=True):
+    for test, is_hit in zip(tests, hit, strict=True):
         trials[test.log] += 1
-        hits[test.log] += counts
-    return korn_graubard([hits[log] for log in trials], list(trials.values())).scaled(1000)
+        hits[test.log] += is_hit
+    counts = [hits[log] for log in trials]
+    return korn_graubard(counts, list(trials.values()), confidence=confidence).scaled(1000)
 
 
 def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Interval:

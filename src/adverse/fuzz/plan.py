@@ -22,7 +22,7 @@ from adverse.fuzz.job import Before, FuzzJob
 from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
-from adverse.semantic import KINDS, PRESETS, Options
+from adverse.semantic import KINDS, PRESETS, Options, added_class
 from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
@@ -80,10 +80,10 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
                 wanted="a SUT that looks at images: they are made while the campaign runs",
                 fix="Name the model itself, for example with adapter: onnx.",
             )
-    shares = _shares(file, _mutations(file))
+    dataset = read_dataset(file, registry)
+    shares = _shares(file, _mutations(file, dataset))
     bins = _bins(file)
     options = _options(file)
-    dataset = read_dataset(file, registry)
     frames = tuple(frame for log in dataset.logs if log.split == "test" for frame in log.frames)
     list(frames_of(dataset))  # raises where two frames have the same id
     _check_frames(file, frames)
@@ -145,10 +145,10 @@ def _scorer(file: StudyFile) -> Scorer:
     return wanted or scorers[0]
 
 
-def _mutations(file: StudyFile) -> tuple[str, ...]:
+def _mutations(file: StudyFile, dataset: Dataset) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(file.study.fuzz.mutations))
     for name in named:
-        if name not in KINDS:
+        if name not in KINDS and added_class(name) not in dataset.pixel_classes.values():
             raise StudyError(
                 f"there is no semantic mutation {name!r}",
                 where=file.where("fuzz", "mutations"),

@@ -70,6 +70,8 @@ class Stream:
         self._known: list[str] = []
         self._recipes: set[str] = set()
         self._pictures: set[str] = set()
+        self._failing: set[str] = set()
+        self._kinds: Counter[tuple[str, ...]] = Counter()
 
     @property
     def missing(self) -> int:
@@ -92,7 +94,8 @@ class Stream:
             chosen = generator(self.seed, "bases", name).permutation(len(self.bases))[:BASES]
             places = tuple(self.bases[number] for number in chosen.tolist())
             these = tuple(arms[start : start + UNIT])
-            units.append(TestUnit(name, self.seed, self.name, first, these, places, drawn_before))
+            known = tuple(sorted(self._failing)) if self.bandit is not None else ()
+            units.append(TestUnit(name, self.seed, self.name, first, these, places, drawn_before, known))
         return units
 
     def take(self, units: Sequence[Sequence[Row]]) -> None:
@@ -124,9 +127,18 @@ class Stream:
             self.tests.append(row)
         if self.bandit is not None:
             position = tuple(rest[1]) if rest[1] is not None else None
-            self.bandit.learn(
-                Arm(mutation, rest[0], position, rest[2]), tested=new, failed=new and row["kept"]
-            )
+            arm = Arm(mutation, rest[0], position, rest[2])
+            self.bandit.learn(arm, tested=new, worth=self._worth(row) if new else 0.0)
+
+    def _worth(self, row: Row) -> float:
+        """Return what a test was worth: a failure less the more often its kind is known, a pass nothing."""
+        if not row["kept"]:
+            return 0.0
+        kind = kind_of(row["features"])
+        known = self._kinds[kind]
+        self._kinds[kind] += 1
+        self._failing.add(row["thing"])
+        return 1 / (1 + known)
 
 
 class Rounds:
@@ -178,6 +190,11 @@ class Rounds:
     def digest(self) -> str:
         """Return the hash of all that tests came to; the same however the work was cut or ordered."""
         return results_digest(self.draws, self.tests, self.by_mutation)
+
+
+def kind_of(features: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the kind of a test: all of its features but which object it is about."""
+    return tuple(f"{name} {value}" for name, value in sorted(features.items()) if name != "object")
 
 
 def results_digest(draws: int, tests: Sequence[Row], refused: Mapping[str, Mapping[str, int]]) -> str:

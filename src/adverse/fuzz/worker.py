@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from adverse.content import Changed, ChangedError, PlannedFiles
 from adverse.errors import DataError, MutationError, one_line
 from adverse.fuzz.bandit import GRID, Arm
+from adverse.fuzz.features import features_of
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
 from adverse.fuzz.job import (
     DUPLICATE,
@@ -285,14 +287,15 @@ class FuzzWorker:
         began = time.perf_counter()
         rng = generator(unit.seed, "fuzz", unit.stream, str(draw))
         refused: Counter[str] = Counter()
-        for turn in range(len(unit.bases)):
+        wishes: list[tuple[str, ...]] = [unit.known, ()] if unit.known else [()]
+        for known, turn in product(wishes, range(len(unit.bases))):  # objects that failed already come last
             place = unit.bases[(draw + turn) % len(unit.bases)]
             scene = self.scenes.get(place, avoid)
             if isinstance(scene, str) or avoid.reason(scene.id, arm.mutation) is not None:
                 refused["base frame that cannot be used"] += 1
                 continue
             self.tell(Stage(MUTATING, scene.id, arm.mutation))
-            recipe = self._proposed(scene, arm, rng, refused)
+            recipe = self._proposed(scene, arm, rng, refused, known)
             if recipe is None:
                 continue
             number = key_number(recipe.key())
@@ -316,9 +319,15 @@ class FuzzWorker:
         return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
 
     def _proposed(
-        self, scene: Scene, arm: Arm, rng: np.random.Generator, refused: Counter[str]
+        self,
+        scene: Scene,
+        arm: Arm,
+        rng: np.random.Generator,
+        refused: Counter[str],
+        known: Sequence[str],
     ) -> Recipe | None:
-        cell = Cell(arm.object_class, arm.position, GRID, arm.size_px)
+        size_px = arm.size_px(scene.size[0])
+        cell = Cell(arm.object_class, arm.position, GRID, size_px, avoid=frozenset(known))
         proposal = propose(
             arm.mutation, scene, self.resources, rng, self.job.options, where=cell, counted=refused
         )
@@ -366,6 +375,7 @@ class FuzzWorker:
             "base": attempt.base.id,
             "log": attempt.base.log_id,
             "thing": attempt.recipe.donor or f"{attempt.base.id}#{attempt.mutated.instance}",
+            "features": features_of(attempt.recipe, attempt.mutated, attempt.base),
             "suts": suts,
             "kept": kept,
         }

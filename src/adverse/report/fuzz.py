@@ -11,6 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 from adverse.curves.interval import Interval
+from adverse.fuzz.causes import Cause, causes_of
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.objects import KINDS, ObjectVerdict
@@ -33,6 +34,7 @@ def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None 
     made = [
         counts_table(outcome),
         objects_table(outcome),
+        causes_table(outcome),
         discovery_table(outcome),
         refusals_table(outcome),
     ]
@@ -99,6 +101,34 @@ def objects_table(outcome: CampaignOutcome) -> Table:
     )
     title = "Objects: tests in which one is missed, lost or made up, whatever the image scores"
     return Table("objects", title, headings, rows, tuple(row.record() for row in counts))
+
+
+def causes_table(outcome: CampaignOutcome) -> Table:
+    """Return what failures share, for each SUT, with what no cause holds as a last row."""
+    rows: list[tuple[Cell, ...]] = []
+    records: list[dict[str, Any]] = []
+    for found in (causes_of(outcome, sut) for sut in outcome.suts):
+        for cause in found.causes:
+            counts = f"{cause.failures} of {cause.tests}", f"{cause.other_failures} of {cause.other_tests}"
+            words = Cell(shown(cause.words, longest=300))
+            rows.append((Cell(cause.sut), words, *map(Cell, counts), _interval_cell(cause.rate, ".1f")))
+            records.append(cause.record())
+        rest = f"{found.unexplained} of {found.failures} failures share nothing that stands out."
+        rows.append((Cell(found.sut), Cell(rest), Cell(), Cell(), Cell()))
+    headings = (
+        *columns("SUT", "cause", "failing", "of the others", left=4),
+        Column(RATE, ".1f", brief="per 1,000"),
+    )
+    title = "What failures share, against the tests that do not"
+    return Table("causes", title, headings, tuple(rows), tuple(records))
+
+
+def cause_lines(outcome: CampaignOutcome) -> list[str]:
+    """Return what failures share, a sentence for each cause."""
+    lines = []
+    for found in (causes_of(outcome, sut) for sut in outcome.suts):
+        lines += [f"{shown(found.sut)}: {shown(cause.words, longest=300)}" for cause in found.causes]
+    return lines
 
 
 def object_tables(outcome: CampaignOutcome) -> Iterator[Table]:
@@ -199,10 +229,19 @@ def guiding_table(comparison: Sequence[GuidedGain]) -> Table:
             _interval_cell(row.difference, ".1f"),
             Cell(f"{row.guided_bases} / {row.unguided_bases}"),
             Cell(f"{row.guided_objects} / {row.unguided_objects}"),
+            Cell(f"{row.guided_kinds} / {row.unguided_kinds}"),
         )
         for row in comparison
     )
-    headings = ("SUT", "guided", "unguided", "difference", "failing frames", "failing objects")
+    headings = (
+        "SUT",
+        "guided",
+        "unguided",
+        "difference",
+        "failing frames",
+        "failing objects",
+        "kinds of failure",
+    )
     title = "Inconsistencies per 1,000 tests, guided beside unguided (same tests, same seed)"
     return Table(
         "guided", title, columns(*headings, format=".1f"), rows, tuple(row.record() for row in comparison)
@@ -287,6 +326,7 @@ FILE = "fuzz.html"
 HEADS = {
     "counts": "What fails",
     "objects": "Objects",
+    "causes": "Causes",
     "discovery": "How fast it was found",
     "refusals": "What was refused",
     "overlap": "Failures that SUTs share",
@@ -295,6 +335,14 @@ HEADS = {
 }
 MOST_FAILURES = 36
 """Failures on the page; all of them are in the folder and on the review page."""
+
+
+@dataclass(frozen=True)
+class PicturedCause:
+    """A cause as the page shows it: its sentence, and one failure."""
+
+    cause: Cause
+    views: tuple[FailureView, ...]
 
 
 @dataclass(frozen=True)
@@ -322,8 +370,17 @@ def write_fuzz_page(
         PicturedFailure(sut, test, tuple(pictures.view(test.key, test.base, sut, view) for view in VIEWS))
         for sut, test in chosen
     ]
+    every = [cause for sut in outcome.suts for cause in causes_of(outcome, sut).causes]
+    causes = [
+        PicturedCause(
+            cause,
+            tuple(pictures.view(cause.example.key, cause.example.base, cause.sut, view) for view in VIEWS),
+        )
+        for cause in every
+    ]
     page = rendered(
         "fuzz.html",
+        causes=causes,
         title=shown(outcome.campaign.study),
         words=summary_words(outcome),
         tables=tables,
@@ -476,7 +533,8 @@ def guiding_lines(comparison: Sequence[GuidedGain]) -> list[str]:
         )
         lines.append(
             f"  distinct failing frames {row.guided_bases} guided, {row.unguided_bases} unguided; "
-            f"objects {row.guided_objects} and {row.unguided_objects}"
+            f"objects {row.guided_objects} and {row.unguided_objects}; "
+            f"kinds of failure {row.guided_kinds} and {row.unguided_kinds}"
         )
     return lines
 

@@ -7,7 +7,7 @@
 from adverse.semantic.applying import Mutated, apply, removal_mask
 from adverse.semantic.checks import PRESETS, Cell, Options
 from adverse.semantic.proposing import KINDS, propose
-from adverse.semantic.recipes import Recipe, Rejected
+from adverse.semantic.recipes import Recipe, Rejected, added_class
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing, scene_of
 
@@ -23,6 +23,7 @@ __all__ = [
     "Resources",
     "Scene",
     "Thing",
+    "added_class",
     "apply",
     "propose",
     "removal_mask",

@@ -14,7 +14,7 @@ from adverse.errors import MutationError, suggestion
 from adverse.semantic import painting
 from adverse.semantic.cutouts import surround
 from adverse.semantic.placing import placed, visible_mask
-from adverse.semantic.recipes import Recipe
+from adverse.semantic.recipes import Recipe, added_class
 from adverse.semantic.resources import Resources
 from adverse.semantic.scenes import GROUND, Box, Mask, Scene, Thing
 
@@ -51,13 +51,14 @@ def apply(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
             wanted=f"scene {recipe.base!r}",
             fix="Give the scene that the recipe names as its base.",
         )
-    if recipe.mutation not in MUTATIONS:
+    act = MUTATIONS.get(recipe.mutation, _add if added_class(recipe.mutation) in scene.ids else None)
+    if act is None:
         raise MutationError(
             "there is no such semantic mutation",
             got=repr(recipe.mutation),
             fix=suggestion(recipe.mutation, MUTATIONS),
         )
-    made = MUTATIONS[recipe.mutation](recipe, scene, resources)
+    made = act(recipe, scene, resources)
     named = replace(made.scene, id=f"{scene.id}+{recipe.key()[:12]}")
     return replace(made, scene=named)
 

@@ -41,6 +41,8 @@ class Cell:
     position: tuple[int, int] | None = None
     grid: tuple[int, int] = (4, 2)
     size_px: tuple[float, float] | None = None
+    avoid: frozenset[str] = frozenset()
+    """Objects, named frame#instance, that are not wanted."""
 
 
 @dataclass(frozen=True)

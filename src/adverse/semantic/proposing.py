@@ -22,12 +22,10 @@ from adverse.semantic.checks import (
 )
 from adverse.semantic.painting import Patch, acting, body_paint
 from adverse.semantic.placing import moved
-from adverse.semantic.recipes import Number, Recipe, Rejected
+from adverse.semantic.recipes import Number, Recipe, Rejected, added_class
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing
 
-ADDED = {"add_car": "car", "add_person": "person"}
-"""The class that is added."""
 HUE_SHIFT = (45, 135)
 """Half degrees: a quarter turn to three quarters."""
 DARKER = (20, 50)
@@ -42,6 +40,7 @@ OWN_LOG = "from the scene's own log"
 OUTSIDE = "outside the frame"
 CUT = "cut by the border"
 NO_ROOM = "no room where it was moved to"
+KNOWN = "known to fail already"
 OTHER_CELL = "outside the wanted cell"
 TRIES = "tries used up"
 
@@ -61,10 +60,11 @@ def propose(
     `where` asks for a donor class, a place or a size. `counted` gets the refusals on the way to a recipe
     too. No more than `options.tries` candidates are looked at pixel by pixel.
     """
-    if kind not in KINDS:
+    decide = KINDS.get(kind, _add if added_class(kind) in scene.ids else None)
+    if decide is None:
         raise MutationError("there is no such semantic mutation", got=repr(kind), fix=suggestion(kind, KINDS))
     refused: Counter[str] = Counter()
-    made = KINDS[kind](kind, scene, resources, rng, options, where or Cell(), refused)
+    made = decide(kind, scene, resources, rng, options, where or Cell(), refused)
     if counted is not None:
         counted.update(refused)
     if made is not None:
@@ -82,7 +82,7 @@ def _add(
     where: Cell,
     refused: Counter[str],
 ) -> Recipe | None:
-    class_name = ADDED[kind]
+    class_name = added_class(kind) or ""
     index = resources.index(class_name)
     vanishing = resources.vanishing(scene)
     candidates = DonorCandidates(scene, vanishing, class_name, index, options)
@@ -90,7 +90,7 @@ def _add(
     if impossible is not None:
         refused[impossible] += 1
         return None
-    names, first = _first_refusals(candidates, where)
+    names, first = _first_refusals(candidates, where, resources)
     order = rng.permutation(len(index.number))
     looked = 0
     for at, position in enumerate(order.tolist()):
@@ -125,7 +125,9 @@ def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
+def _first_refusals(
+    candidates: DonorCandidates, where: Cell, resources: Resources
+) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
     index, scene, options = candidates.donors, candidates.scene, candidates.options
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
@@ -133,6 +135,9 @@ def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str]
     refusals[OWN_LOG] = np.asarray(index.scene == scene.id)
     if LOG_CHECK not in options.off:
         refusals[OWN_LOG] = refusals[OWN_LOG] | (index.log == scene.log_id)
+    if where.avoid:
+        names = [resources.id_of(int(number)) in where.avoid for number in index.number]
+        refusals[KNOWN] = np.array(names, np.bool_)
     if not options.moves:
         refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
         refusals[OTHER_CELL] = ~_in_cell(index.box, where, scene.size)
@@ -234,7 +239,7 @@ KINDS: dict[str, Callable[..., Recipe | None]] = {
     "mirror_scene": _mirror,
     "remove_object": _remove,
 }
-"""The semantic mutations there are."""
+"""The semantic mutations there are; besides, add_ and any other class of the data set."""
 
 
 def _drawn_thing(
@@ -256,8 +261,10 @@ def _drawn_thing(
         return None
     large = [thing for thing in things if _side_px(thing) >= min_side_px.get(scene.class_of(thing) or "", 1)]
     fitting = _in_cell(np.array([thing.box for thing in large]).reshape(-1, 4), where, scene.size)
-    chosen = [thing for thing, fits in zip(large, fitting.tolist(), strict=True) if fits]
-    refused.update({"size": len(things) - len(large), OTHER_CELL: len(large) - len(chosen)})
+    there = [thing for thing, fits in zip(large, fitting.tolist(), strict=True) if fits]
+    chosen = [thing for thing in there if f"{scene.id}#{thing.instance}" not in where.avoid]
+    refused["size"] += len(things) - len(large)
+    refused.update({OTHER_CELL: len(large) - len(there), KNOWN: len(there) - len(chosen)})
     refused += Counter()  # without those that are 0
     return chosen[int(rng.integers(len(chosen)))] if chosen else None
 
