@@ -37,14 +37,13 @@ def test_what_was_planted_is_found_with_its_counts() -> None:
     found = causes_of(outcome, "net")
     wanted = {(("colour", "green"),), (("colour", "blue"), ("place", "left"))}
     assert {cause.conditions for cause in found.causes} == wanted
+    left = list(zip(outcome.tests["net"], outcome.rows, strict=True))
     for cause in found.causes:
-        mine = [
-            test.failed
-            for test, row in zip(outcome.tests["net"], outcome.rows, strict=True)
-            if all(row["features"][name] == value for name, value in cause.conditions)
-        ]
+        inside = [all(row["features"][name] == value for name, value in cause.conditions) for _, row in left]
+        mine = [test.failed for (test, _), there in zip(left, inside, strict=True) if there]
         assert (cause.tests, cause.failures) == (len(mine), sum(mine))
-        everything = [test.failed for test in outcome.tests["net"]]
+        everything = [test.failed for test, _ in left]
+        left = [pair for pair, there in zip(left, inside, strict=True) if not there]
         assert cause.other_tests == len(everything) - len(mine)
         assert cause.other_failures == sum(everything) - sum(mine)
         assert cause.rate.value == pytest.approx(1000 * sum(mine) / len(mine))

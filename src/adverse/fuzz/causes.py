@@ -45,7 +45,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Cause:
-    """What a group of failing tests of one SUT share, against all its other tests."""
+    """What a group of failing tests of one SUT share, against its other tests.
+
+    Tests of causes that were named before count on neither side.
+    """
 
     sut: str
     conditions: tuple[Condition, ...]
@@ -109,8 +112,8 @@ def causes_of(outcome: CampaignOutcome, sut: str) -> Causes:
         if best is None:
             break
         conditions, inside = best
-        found.append(_cause(sut, conditions, inside, tests, failed))
-        left &= ~inside
+        found.append(_cause(sut, conditions, inside, left, tests, failed))
+        left = left & ~inside
     return Causes(sut, tuple(found), int(failed.sum()), int((failed & left).sum()))
 
 
@@ -145,8 +148,9 @@ def _best(
             says[conditions] = count / len(tests) * (float(failed[inside].mean()) - overall)
     ranked = sorted(says, key=lambda conditions: (-_fair(conditions, says), len(conditions), conditions))
     for conditions in ranked:
-        if says[conditions] > 0 and _stands_out(masks[conditions], tests, failed, looks):
-            return conditions, masks[conditions]
+        inside = masks[conditions] & left
+        if says[conditions] > 0 and _stands_out(inside, left & ~inside, tests, failed, looks):
+            return conditions, inside
     return None
 
 
@@ -155,11 +159,11 @@ def _fair(conditions: tuple[Condition, ...], says: Mapping[tuple[Condition, ...]
     return says[conditions] / (BETTER if len(conditions) > 1 else 1.0)
 
 
-def _stands_out(inside: Mask, tests: Sequence[Case], failed: Mask, looks: int) -> bool:
+def _stands_out(inside: Mask, others: Mask, tests: Sequence[Case], failed: Mask, looks: int) -> bool:
     """Tell whether a group fails more often than the rest, for certain among so many that are looked at."""
     rate = _rate(inside, tests, failed, confidence=1 - 2 * CHANCE / looks)
-    others = float(failed[~inside].mean()) if (~inside).any() else 0.0
-    return rate.low is not None and rate.low > 1000 * others
+    rest = float(failed[others].mean()) if others.any() else 0.0
+    return rate.low is not None and rate.low > 1000 * rest
 
 
 def _rate(inside: Mask, tests: Sequence[Case], failed: Mask, confidence: float = 0.95) -> Interval:
@@ -167,8 +171,14 @@ def _rate(inside: Mask, tests: Sequence[Case], failed: Mask, confidence: float =
 
 
 def _cause(
-    sut: str, conditions: tuple[Condition, ...], inside: Mask, tests: Sequence[Case], failed: Mask
+    sut: str,
+    conditions: tuple[Condition, ...],
+    inside: Mask,
+    left: Mask,
+    tests: Sequence[Case],
+    failed: Mask,
 ) -> Cause:
+    others = left & ~inside
     group = list(_where(tests, inside & failed))
     return Cause(
         sut,
@@ -176,8 +186,8 @@ def _cause(
         int(inside.sum()),
         len(group),
         _rate(inside, tests, failed),
-        int((~inside).sum()),
-        int((failed & ~inside).sum()),
+        int(others.sum()),
+        int((failed & others).sum()),
         max(group, key=lambda test: (test.drop or 0.0, -test.number)),
     )
 
