@@ -84,9 +84,13 @@ def write_campaign(
     seed: int = 1,
     suts: int = 1,
     car: tuple[int, int, int] = (140, 40, 30),
+    twins: bool = False,
     **options: Any,
 ) -> Path:
-    """Write data, plug-in and study; each frame has a car, red unless told, at a place of its own."""
+    """Write data, plug-in and study; each frame has a car, red unless told, at a place of its own.
+
+    With `twins` there is a second frame with the same pixels for each.
+    """
     rng = np.random.default_rng(seed)
     root = folder / "data"
     for number in range(frames):
@@ -109,10 +113,14 @@ def write_campaign(
             ("gtFine", "gtFine_labelIds", scene.labels),
             ("gtFine", "gtFine_instanceIds", _cityscapes(scene.labels, scene.instances)),
         ):
-            path = root / kind / "val" / "aachen" / f"{name}_{suffix}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            assert cv2.imwrite(str(path), array)
+            for each in (name, name.replace("000019", "000020"))[: 1 + twins]:
+                path = root / kind / "val" / "aachen" / f"{each}_{suffix}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                assert cv2.imwrite(str(path), array)
     (folder / "plugin.py").write_text(SEGMENTER)
+    section = options.pop("fuzz", {})
+    if "mutations" not in section:  # few objects can be added to few frames
+        section = {"quota": {"change_color": 20, "add_car": 4, "add_person": 1}, **section}
     sut_options = {key: options.pop(key) for key in ("crash_on", "sleep_s") if key in options}
     study = {
         "name": "drawn",
@@ -124,7 +132,12 @@ def write_campaign(
             {"name": f"colour {number}", "adapter": "by-colour", "batch": 4, **sut_options}
             for number in range(suts)
         ],
-        "fuzz": {"prune_below": 80, "options": {"off": ["perspective", "light"]}, **options.pop("fuzz", {})},
+        "fuzz": {
+            "preset": "paper",
+            "prune_below": 80,
+            "options": {"off": ["perspective", "light"]},
+            **section,
+        },
         **options,
     }
     path = folder / "study.yaml"

@@ -28,7 +28,7 @@ file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
 humans: content curves data errors plain_files plugins seeds serving store strict_json strict_yaml study
     text types visual
-interop: content data errors mutations plugins store suts text types
+interop: content data errors fuzz masks mutations plugins semantic store study suts text types
 json_arrays: json_scan strict_json
 levels: errors marks plugins robot store
 marks: errors
@@ -38,7 +38,7 @@ plugins: content errors marks process_settings type_words user_files
 processes: adverse
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
-requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
+requirements: analysis benchmarks content curves errors fuzz humans levels marks mutations plugins seeds
     store strict_yaml study text types visual
 robot: errors
 seeds: content

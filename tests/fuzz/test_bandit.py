@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from adverse.fuzz.bandit import EXPLORE, HOPELESS, SIZES_PX, Arm, Bandit
+from adverse.fuzz.bandit import EXPLORE, HOPELESS, SIZES, Arm, Bandit
 from adverse.seeds import generator
 
 CLASSES = {"change_color": ("car", "bus"), "add_car": ()}
@@ -19,7 +19,9 @@ def _rewarded(bandit: Bandit, rounds: int = 12, size: int = 64) -> Counter[str]:
         arms = [bandit.choose(draw) for draw in draws]  # all of a round before any of it is learnt
         for draw, arm in zip(draws, arms, strict=True):
             good = arm.mutation == "add_car" and arm.position in ((0, 0), (0, 1)) and arm.size == 1
-            bandit.learn(arm, tested=True, failed=generator(9, str(draw)).random() < (0.9 if good else 0.05))
+            bandit.learn(
+                arm, tested=True, worth=float(generator(9, str(draw)).random() < (0.9 if good else 0.05))
+            )
             if number >= rounds - 3:
                 chosen["good" if good else "other"] += 1
     return chosen
@@ -47,12 +49,12 @@ def test_what_is_always_refused_is_left_out() -> None:
         bandit.learn(Arm("add_car", None, (0, 0), 0), tested=False)
     arms = [bandit.choose(draw) for draw in range(300)]
     assert not any(arm.position == (0, 0) or arm.size == 0 for arm in arms)
-    assert {arm.size for arm in arms if arm.size is not None} == set(range(1, len(SIZES_PX)))
+    assert {arm.size for arm in arms if arm.size is not None} == set(range(1, len(SIZES)))
 
 
 def test_sizes_cover_all_lengths_once() -> None:
-    ranges = [Arm("add_car", size=size).size_px for size in range(len(SIZES_PX))]
-    assert ranges[0] == (0.0, 60.0)
+    ranges = [Arm("add_car", size=size).size_px(2048) for size in range(len(SIZES))]
+    assert ranges[0] == (0.0, 0.05 * 2048)
     assert all(a is not None and b is not None and a[1] == b[0] for a, b in itertools.pairwise(ranges))
     assert ranges[-1] is not None
     assert ranges[-1][1] == float("inf")

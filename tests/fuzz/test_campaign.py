@@ -127,6 +127,10 @@ def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> No
     outcome = read_outcome(CampaignFolder(plain))
     counts = {row.mutation: row for row in outcome.counts()}
     assert counts["change_color"].inconsistencies > 15, "a repainted car is not red any more"
+    objects = {row.mutation: row for row in outcome.object_counts()}
+    assert objects["change_color"].kinds["lost"] == counts["change_color"].inconsistencies
+    assert objects["add_car"].kinds == {"missed": 0, "lost": 0, "phantom": 0}
+    assert objects["add_car"].added == 1
     assert counts["change_color"].published_scorer == 0, "which never looked at cars"
     assert counts["all"].tests == TESTS == outcome.count
     assert counts["add_car"].inconsistencies == 0, "another red car is found like the first"
@@ -135,10 +139,21 @@ def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> No
 def test_the_rate_is_one_interval_from_the_outcome_to_csv_and_json(plain: Path) -> None:
     outcome = read_outcome(CampaignFolder(plain))
     row = outcome.counts()[-1]
-    logs = sorted({test.log for test in outcome.tests["colour 0"]})
-    failed = [sum(t.bin is not None for t in outcome.tests["colour 0"] if t.log == log) for log in logs]
-    tested = [sum(t.log == log for t in outcome.tests["colour 0"]) for log in logs]
-    assert row.per_1000 == korn_graubard(failed, tested).scaled(1000)
+    repainted = [test for test in outcome.tests["colour 0"] if test.mutation == "change_color"]
+    logs = list(dict.fromkeys(test.log for test in repainted))
+    failed = [sum(t.bin is not None for t in repainted if t.log == log) for log in logs]
+    tested = [sum(t.log == log for t in repainted) for log in logs]
+    rates, total = [], 0.0
+    for mutation, share in (("change_color", 20), ("add_car", 4), ("add_person", 1)):
+        mine = [test for test in outcome.tests["colour 0"] if test.mutation == mutation]
+        rates.append(sum(test.bin is not None for test in mine) / len(mine))
+        total += share / 25 * rates[-1]
+    assert row.per_1000.value == pytest.approx(1000 * total)
+    assert row.per_1000.value != pytest.approx(1000 * sum(rates) / 3)
+    assert row.record()["weights"] == "change_color 80 %, add_car 16 %, add_person 4 %"
+    one = outcome.counts()[0]
+    assert one.per_1000 == korn_graubard(failed, tested).scaled(1000)
+    assert one.record()["weights"] is None
     table = counts_table(outcome)
     as_csv = list(csv.DictReader(io.StringIO(table.csv())))[-1]
     as_json = json.loads(table.json())[-1]
@@ -212,7 +227,51 @@ def test_tests_are_distinct_pictures(tmp_path: Path, car: tuple[int, int, int], 
     assert scene.image.tobytes() not in {picture[: scene.image.nbytes] for picture in pictures}
     assert outcome.count <= most
     assert outcome.duplicates > 0 or not most
-    assert (outcome.refused["nothing changed"] > 0) == (most == 0)
+    assert (sum(r["nothing changed"] for r in outcome.refused_by_mutation.values()) > 0) == (most == 0)
+
+
+def test_duplicates_of_additions_are_seen_as_those_of_paint_are(tmp_path: Path) -> None:
+    """Each frame is there twice, so each car and person too: half of all recipes make a picture again.
+
+    How many pictures there are is counted by making all of them.
+    """
+    off = ["perspective", "light", "road", "unoccluded"]
+    section = {"mutations": ["add_car", "add_person"], "options": {"off": off}}
+    study = write_campaign(tmp_path, frames=2, twins=True, fuzz=section)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=60).folder)
+    data = cityscapes(tmp_path / "data", split={"test": "val"})
+    resources = Resources.build(data, tmp_path)
+    pictures: dict[str, set[str]] = {"add_car": set(), "add_person": set()}
+    recipes: Counter[str] = Counter()
+    for frame in (frame for log in data.logs for frame in log.frames):
+        scene = scene_of(frame, data)
+        for donor in resources:
+            if donor.scene != scene.id:
+                kind = f"add_{donor.class_name}"
+                made = apply(Recipe(kind, scene.id, donor.id), scene, resources).scene
+                recipes[kind] += 1
+                pictures[kind].add(made.picture)
+    assert outcome.short == {kind: (len(pictures[kind]), 30) for kind in pictures}
+    for kind, distinct in pictures.items():
+        assert {row["picture"] for row in outcome.rows if row["arm"][0] == kind} == distinct
+        assert len(distinct) < recipes[kind]
+        assert outcome.refused_by_mutation[kind]["duplicate"] > 0
+
+
+def test_bins_are_those_of_the_study(tmp_path: Path) -> None:
+    section = {"mutations": ["change_color"], "bins": {"slight": 0.5, "grave": 20}}
+    study = write_campaign(tmp_path, frames=2, fuzz=section)
+    folder = fuzz(study, tmp_path / "run", tests=30).folder
+    outcome = read_outcome(folder)
+    drops = [test.drop or 0.0 for test in outcome.tests["colour 0"]]
+    slight, grave = sum(0.5 <= drop < 20 for drop in drops), sum(drop >= 20 for drop in drops)
+    assert outcome.counts()[0].bins == {"slight": slight, "grave": grave}
+    assert slight > 0
+    assert "slight [0.5, 20)" in counts_table(outcome).headings
+    last = {row["severity"]: row["expected"] for row in outcome.discovery() if row["of"] == "objects"}
+    failing = {test.thing for test in outcome.tests["colour 0"] if test.bin}
+    lost = {test.thing for test in outcome.tests["colour 0"] if test.verdicts}
+    assert last == pytest.approx({"slight": len(failing), "grave": grave, "objects": len(lost)})
 
 
 def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path, tmp_path: Path) -> None:
@@ -220,7 +279,7 @@ def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path,
     manifest = folder.read_manifest()
     folder.write_manifest({name: manifest[name] for name in manifest if name not in ("version", "digest")})
     for again in (lambda: read_outcome(folder), lambda: fuzz(study, folder.path, tests=5)):
-        with pytest.raises(StoreError, match=r"another version of adverse.*counted recipes"):
+        with pytest.raises(StoreError, match=r"another version of adverse.*a quota of distinct"):
             again()
 
 
@@ -309,6 +368,30 @@ def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
     counts = {row.mutation: row for row in outcome.counts()}
     assert counts["change_color"].bins["extreme"] > 0, "no box where the car is not red"
     assert counts["add_car"].bins["extreme"] > 0, "one box around two cars finds neither"
+    objects = {row.mutation: row for row in outcome.object_counts()}
+    assert objects["change_color"].kinds["lost"] == counts["change_color"].bins["extreme"]
+    assert objects["add_car"].kinds["missed"] > 0
+    assert objects["add_car"].kinds["lost"] > 0
+
+
+def test_removing_an_easy_object_is_no_failure_of_the_rest(tmp_path: Path) -> None:
+    """The detector finds cars and never people: without its car the mean over what is there would be 0."""
+    study = write_campaign(
+        tmp_path,
+        task="detection",
+        targets=["car", "person"],
+        suts=0,
+        fuzz={"mutations": ["remove_object"], "prune_below": 40},
+    )
+    text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
+    study.write_text(text)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=20).folder)
+    tests = outcome.tests["boxes"]
+    assert {test.drop for test in tests} <= {0.0, None}
+    assert [test.verdicts for test in tests] == [()] * len(tests)
+    people = [test for test in tests if "#24" in test.thing]
+    assert people
+    assert all(test.drop == 0 for test in people), "the car is found as it was before"
 
 
 def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
@@ -329,6 +412,8 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
         ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
         ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
         ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "invalid value"),
+        ({"fuzz": {"quota": {"add_car": 1}}}, StudyError, "quota is needed for each mutation"),
+        ({"fuzz": {"bins": {"a": 5, "b": 5}}}, StudyError, "bins of drops"),
         ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
         ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
         ({"task": "classification"}, StudyError, "only segmenters and detectors"),
@@ -380,7 +465,9 @@ def _edit_manifest(folder: Path) -> Path:
 def _cut_a_line(folder: Path) -> Path:
     path = folder / "log"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(line for line in lines if b'"phase":"tests","id":"00000032"' not in line))
+    path.write_bytes(
+        b"".join(line for line in lines if b'"phase":"tests","id":"change_color-00000032"' not in line)
+    )
     return path
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adverse.errors import DataError
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.job import TestUnit as Unit
 from adverse.fuzz.plan import CampaignPlan, pruned
-from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
+from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds, Stream, turns
 
 PICTURES = 1 << 100
 
@@ -30,67 +33,98 @@ def rows(unit: Unit, keys: list[str | None]) -> list[dict[str, Any]]:
     return made
 
 
-def rounds_of(bases: int = 20) -> Rounds:
-    return Rounds(("change_color", "add_car"), range(bases), 3, None)
+def stream_of(wanted: int = 1000, name: str = "add_car") -> Stream:
+    return Stream(name, range(20), 3, wanted)
 
 
-def test_a_round_covers_its_draws_once_with_mutations_in_turns() -> None:
-    units = rounds_of().next_round()
+def test_a_round_covers_its_draws_once() -> None:
+    units = stream_of().next_round()
     assert len(units) == ROUND // UNIT
     assert [unit.first for unit in units] == list(range(0, ROUND, UNIT))
-    assert [arm.mutation for arm in units[0].arms[:4]] == ["change_color", "add_car"] * 2
+    assert {arm.mutation for unit in units for arm in unit.arms} == {"add_car"}
     assert all(len(set(unit.bases)) == BASES for unit in units)
     assert {place for unit in units for place in unit.bases} == set(range(20))
-    assert [unit.bases for unit in units] == [unit.bases for unit in rounds_of().next_round()]
+    assert [unit.bases for unit in units] == [unit.bases for unit in stream_of().next_round()]
+    other = stream_of(name="add_person").next_round()
+    assert [unit.bases for unit in units] != [unit.bases for unit in other]
+    assert not {unit.id for unit in units} & {unit.id for unit in other}
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcde"), st.floats(0.1, 9), min_size=1),
+    st.integers(0, 60),
+    st.integers(0, 30),
+)
+def test_quotas_hold_at_any_number_of_tests_and_shorter_campaigns_begin_longer_ones(
+    shares: dict[str, float], wanted: int, more: int
+) -> None:
+    order = turns(shares, wanted)
+    assert len(order) == wanted
+    for name, share in shares.items():
+        assert abs(order.count(name) - wanted * share / sum(shares.values())) < max(2, len(shares))
+    assert turns(shares, wanted + more)[:wanted] == order
+    equal = turns(dict.fromkeys(shares, 1.0), wanted)
+    assert equal == [[*shares][number % len(shares)] for number in range(wanted)]
+
+
+def test_a_mutation_that_runs_dry_is_named_and_no_other_takes_its_place() -> None:
+    rounds = Rounds({"add_car": 1.0, "add_person": 1.0}, range(20), 3, 64)
+    cars, people = rounds.streams
+    for stream, keys in ((cars, 32), (people, 5)):
+        while not stream.over:
+            names: list[str | None] = [f"{n:030x}{keys:02x}" for n in range(keys)]
+            stream.take([rows(unit, names) for unit in stream.next_round()])
+    assert rounds.short == {"add_person": (5, 32)}
+    assert [row["arm"][0] for row in rounds.tests[:12]] == ["add_car", "add_person"] * 5 + ["add_car"] * 2
+    assert len(rounds.tests) == 37
+    assert rounds.refused[DUPLICATE] == rounds.by_mutation["add_person"][DUPLICATE] > 0
 
 
 def test_duplicates_between_units_are_counted_not_run_twice() -> None:
-    rounds = rounds_of()
-    units = rounds.next_round()
+    stream = stream_of()
+    units = stream.next_round()
     same = [f"{n:032x}" for n in range(UNIT)]
-    rounds.take([rows(unit, list(same)) for unit in units[:3]], wanted=1000)
-    assert len(rounds.tests) == UNIT
-    assert rounds.refused[DUPLICATE] == 2 * UNIT
-    assert rounds.refused["road"] == 2 * 3 * UNIT
-    assert sum(counts[DUPLICATE] for counts in rounds.by_mutation.values()) == 2 * UNIT
-    assert len(rounds.next_round()[0].drawn_before) == 2 * 8 * UNIT  # recipes and pictures
+    stream.take([rows(unit, list(same)) for unit in units[:3]])
+    assert len(stream.tests) == UNIT
+    assert stream.by_mutation == {"add_car": Counter({DUPLICATE: 2 * UNIT, "road": 2 * 3 * UNIT})}
+    assert len(stream.next_round()[0].drawn_before) == 2 * 8 * UNIT  # recipes and pictures
 
 
 def test_two_recipes_of_one_picture_are_one_test_and_a_duplicate() -> None:
-    rounds = rounds_of()
-    units = rounds.next_round()
+    stream = stream_of(UNIT + 1)
+    units = stream.next_round()
     finished = [
         rows(unit, [f"{number:02x}{n:030x}" for n in range(UNIT)]) for number, unit in enumerate(units)
     ]
     for unit in finished:
         for row in unit:
             row["picture"] = row["key"][2:].rjust(32, "f")  # the same in all units
-    assert not rounds.enough(finished, UNIT + 1)
-    rounds.take(finished, wanted=1000)
-    assert [row["draw"] for row in rounds.tests] == list(range(UNIT))
-    assert rounds.refused[DUPLICATE] == (len(units) - 1) * UNIT
+    assert not stream.enough(finished)
+    stream.take(finished)
+    assert [row["draw"] for row in stream.tests] == list(range(UNIT))
+    assert stream.by_mutation["add_car"][DUPLICATE] == (len(units) - 1) * UNIT
 
 
 def test_no_more_tests_are_taken_than_wanted() -> None:
-    rounds = rounds_of()
-    units = rounds.next_round()
+    stream = stream_of(5)
+    units = stream.next_round()
     finished = [rows(units[0], [None, *(f"{n:032x}" for n in range(UNIT - 1))])]
-    assert not rounds.enough(finished, UNIT)
-    assert rounds.enough(finished, 5)
-    rounds.take(finished, 5)
-    assert [row["draw"] for row in rounds.tests] == [1, 2, 3, 4, 5]
-    assert rounds.draws == 6, "draws after the last wanted test say nothing"
+    assert not stream_of(UNIT).enough(finished)
+    assert stream.enough(finished)
+    stream.take(finished)
+    assert [row["draw"] for row in stream.tests] == [1, 2, 3, 4, 5]
+    assert stream.draws == 6, "draws after the last wanted test say nothing"
 
 
 def test_the_search_ends() -> None:
-    rounds = rounds_of()
-    rounds.take([rows(unit, [None]) for unit in rounds.next_round()], wanted=10_000)
-    assert rounds.spent(10_000), "a round without a test"
-    rare = rounds_of()
+    stream = stream_of(10_000)
+    stream.take([rows(unit, [None]) for unit in stream.next_round()])
+    assert stream.over, "a round without a test"
+    rare = stream_of(100)
     number = 0
-    while not rare.spent(100):
+    while not rare.over:
         keys: list[str | None] = [f"{number:032x}", *([None] * (UNIT - 1))]
-        rare.take([rows(unit, keys) for unit in rare.next_round()], wanted=100)
+        rare.take([rows(unit, keys) for unit in rare.next_round()])
         number += 1
     assert rare.draws <= DRAWS_PER_TEST * 100 + ROUND
 
@@ -101,8 +135,9 @@ def campaign_of(*suts: str, below: float = 95) -> CampaignPlan:
 
 
 def frame(name: str, *, unusable: str | None = None, **percents: float | None) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"sightings": {"overlap": {}, "phantoms": []}, "without": {}}
     said = {
-        sut: {"score": None if value is None else [value, 100], "compat": None, "fault": None}
+        sut: {"score": None if value is None else [value, 100], "compat": None, "fault": None, **nothing}
         for sut, value in percents.items()
     }
     return {"frame": name, "unusable": unusable, "suts": said}
@@ -120,7 +155,7 @@ def test_bases_are_those_that_the_best_system_masters() -> None:
     assert kept.best == "good"
     assert kept.places == (0, 2)
     assert (kept.too_hard, kept.not_scored, dict(kept.unusable)) == (1, 1, {"e": "not an image"})
-    assert [score and score[0].percent for score in kept.before["c"]] == [10, 95]
+    assert [before and before.score.percent for before in kept.before["c"]] == [10, 95]
     with pytest.raises(DataError, match="no frame scores high enough"):
         pruned(found, campaign_of("poor", "good", below=99.5))
     with pytest.raises(DataError, match="no SUT has a score"):

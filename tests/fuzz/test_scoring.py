@@ -55,7 +55,9 @@ def test_the_evaluation_classes_are_those_of_cityscapes() -> None:
 
 @given(st.floats(-100, 100))
 def test_every_inconsistency_is_in_one_bin(drop: float) -> None:
-    holding = [name for name, (low, high) in BINS.items() if low <= drop < high or drop == high == 100]
+    paper = {"moderate": (1, 5), "significant": (5, 10), "extreme": (10, 101)}
+    assert list(paper) == list(BINS)
+    holding = [name for name, (low, high) in paper.items() if low <= drop < high]
     assert ([bin_of(drop)] if drop >= 1 else []) == holding
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +13,15 @@ from adverse.curves.interval import korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.folder import FinishedCampaign
 from adverse.fuzz.outcome import CampaignOutcome, Case
+from adverse.fuzz.scoring import BINS, bin_of
 from adverse.fuzz.votes import SAYS, Says, Vote, Votes, false_positives, review_order, verdict
 
 CAMPAIGN = FinishedCampaign(
     study="s",
     task="segmentation",
     seed=3,
-    mutations=("add_car",),
+    shares={"add_car": 1.0},
+    bins=BINS,
     classes={},
     scorer="pixels",
     threshold=0.5,
@@ -55,10 +56,11 @@ def outcome_of(drops: list[float], *, logs: int = 4) -> CampaignOutcome:
             drop=drop,
             compat_drop=None,
             fault=None,
+            bin=bin_of(drop),
         )
         for n, drop in enumerate(drops)
     )
-    return CampaignOutcome(CAMPAIGN, {"net": tests}, Counter(), {}, len(drops), ())
+    return CampaignOutcome(CAMPAIGN, {"net": tests}, {}, len(drops), {}, ())
 
 
 @given(st.dictionaries(st.text(min_size=1), st.sampled_from(SAYS)))

@@ -175,6 +175,23 @@ def test_a_campaign_can_ask_for_class_place_and_size(tmp_path: Path, where: Cell
         assert changed.reason == OTHER_CELL
 
 
+def test_small_cars_are_not_repainted(tmp_path: Path) -> None:
+    base = with_object(street(), car_mask(90, 40), (20, 100), instance=CAR * 1000 + 1)
+    large = with_object(base, car_mask(110, 40), (150, 100), instance=CAR * 1000 + 2)
+    resources = resources_of([large], tmp_path)
+    counted: Counter[str] = Counter()
+    for seed in range(20):
+        recipe = propose("change_color", large, resources, generator(seed), Options(), counted=counted)
+        assert isinstance(recipe, Recipe)
+        assert recipe.by_name["instance"] == CAR * 1000 + 2
+    assert counted == {"size": 20}
+    refused = propose("change_color", base, resources, generator(1), Options())
+    assert isinstance(refused, Rejected)
+    assert refused.reason == "size"
+    unchecked = Options(off=frozenset({"size"}))
+    assert isinstance(propose("change_color", base, resources, generator(1), unchecked), Recipe)
+
+
 def test_the_search_is_bounded_and_says_so(tmp_path: Path) -> None:
     dark = [donor(name=f"donor{number}", colour=(20, 20, 20)) for number in range(6)]
     resources = resources_of(dark, tmp_path)
@@ -218,6 +235,8 @@ def _plain_reason(entity_id: str, scenes: list[Scene], base: Scene) -> str | Non
     rows, columns = np.nonzero(source.instances == int(instance))
     if max(np.ptp(rows), np.ptp(columns)) + 1 < 100:
         return "size"
+    if rows.max() + 1 < 79:
+        return "unoccluded"  # the building beside it meets the road at row 79, lower and so before it
     here, there = base.vanishing_point, source.vanishing_point
     assert here is not None
     assert there is not None

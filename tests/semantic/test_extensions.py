@@ -66,7 +66,8 @@ def test_what_is_nearer_hides_what_is_added_and_what_is_farther_is_hidden(resour
 
 
 def test_occlusion_without_depth_says_so(resources: Resources) -> None:
-    refused = propose("add_car", street(), resources, generator(1), Options(occlusion=True))
+    options = Options(occlusion=True, off=frozenset({"perspective"}))
+    refused = propose("add_car", street(point=None), resources, generator(1), options)
     assert isinstance(refused, Rejected)
     assert refused.reason == NO_DEPTH
 
@@ -209,8 +210,11 @@ def test_a_horizon_is_enough_to_move_and_without_either_it_says_so(tmp_path: Pat
     recipe = propose("add_car", level, set_without_depth, generator(1), options)
     assert isinstance(recipe, Recipe)
     bottom = recipe.by_name["y"] + recipe.by_name["height"] - 1
-    assert recipe.by_name["closer"] == pytest.approx((bottom - 79) / (144 - 79))
-    refused = propose("add_car", street(), set_without_depth, generator(1), options)
+    (entity,) = set_without_depth
+    assert entity.horizon_row == pytest.approx(60, abs=2), "where its lines meet"
+    assert recipe.by_name["closer"] == pytest.approx((bottom - 79) / (144 - entity.horizon_row))
+    options = replace(options, off=options.off | {"perspective"})
+    refused = propose("add_car", street(point=None), set_without_depth, generator(1), options)
     assert isinstance(refused, Rejected)
     assert refused.reason == NO_GROUND
 

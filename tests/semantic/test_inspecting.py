@@ -32,7 +32,6 @@ def test_what_a_set_holds_is_counted_by_check(tmp_path: Path) -> None:
     }
     assert cannot(found) == [
         "add_person needs objects of the class 'person': there are none",
-        "occlusion needs depth: no object has any",
     ]
     assert words(found)[0].startswith("3 objects")
     assert json.dumps(facts(found))
@@ -54,7 +53,7 @@ def test_the_command_cuts_out_draws_and_says_what_it_cannot_do(tmp_path: Path) -
     )
     assert said.code == 0
     assert "1 objects, resource set" in said.text
-    assert "cannot: occlusion needs depth" in said.text
+    assert "cannot: nothing is added that comes from the scene's own log" in said.text
     assert sheet.is_file()
     (tmp_path / "data" / "log" / "instances" / "1.png").unlink()
     adverse_here("fuzz", "resources", tmp_path / "data").expect(2, "there are no objects to cut out")

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from adverse.semantic import KINDS, Options
-from adverse.semantic.checks import DEPTH_CHECKS, INDEX_CHECKS, PAPER_CHECKS, PLACE_CHECKS
+from adverse.semantic.checks import DEPTH_CHECKS, INDEX_CHECKS, LOG_CHECK, PAPER_CHECKS, PLACE_CHECKS
 from adverse.semantic.proposing import DARKER, HUE_SHIFT, RICHER
 
 PAGE = (Path(__file__).parents[2] / "docs" / "semantic.md").read_text()
@@ -18,7 +18,11 @@ def test_every_mutation_check_and_option_is_on_the_page() -> None:
     checks = re.findall(
         r"^\| `(\w+)` \|", PAGE.partition("## Conformity checks")[2].partition("\n## ")[0], re.MULTILINE
     )
-    assert tuple(checks) == (*PAPER_CHECKS, *DEPTH_CHECKS) == (*INDEX_CHECKS, *PLACE_CHECKS)
+    assert (
+        tuple(checks)
+        == (*PAPER_CHECKS, *DEPTH_CHECKS, LOG_CHECK)
+        == (*INDEX_CHECKS, *PLACE_CHECKS, LOG_CHECK)
+    )
     words = re.findall(r"\w+", PAGE)
     assert {field.name for field in fields(Options)} <= set(words)
 

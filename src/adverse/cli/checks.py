@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -13,6 +13,9 @@ from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Trust, Workers,
 from adverse.cli.runs import interrupts
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_PASS, StudyError
+
+if TYPE_CHECKING:
+    from adverse.requirements.verdicts import Verdict
 
 RulesPath = Annotated[Path, typer.Argument(metavar="RULES", help="The rules (YAML); see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
@@ -37,27 +40,34 @@ def check(
     every: EveryVerdict = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
-    """Check a run against rules: PASS, FAIL or INCONCLUSIVE.
+    """Check a run or fuzz campaign against rules: PASS, FAIL or INCONCLUSIVE.
 
     \b
     Examples:
         adverse check runs/orchard rules.yaml
         adverse check runs/orchard rules.yaml --junit gate.xml --markdown gate.md
+        adverse check runs/street-replay suite.yaml --junit gate.xml
 
     A figure without an interval, or one the data does not support, never passes: it is INCONCLUSIVE.
     For requirements based on what people tolerate, see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
+    from adverse.fuzz.folder import is_campaign
     from adverse.report.verdicts import briefly, to_markdown, verdict_lines, verdict_table
     from adverse.requirements.gate import RULES, check_rules, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
     from adverse.store.finished_run import finished
 
-    store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
-    checked = check_rules(store, rules, registry=trusted_plugins(folder) if trust else None)
-    verdicts = [verdict for rule in checked for verdict in rule.verdicts]
-    shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
+    store = None
+    notes: list[str] = []
+    if is_campaign(folder):
+        shown = verdicts = _suite_verdicts(folder, rules, save=save)
+    else:
+        store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
+        checked = check_rules(store, rules, registry=trusted_plugins(folder) if trust else None)
+        verdicts = [verdict for rule in checked for verdict in rule.verdicts]
+        shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
     console = Console(quiet=quiet)
     table = verdict_table(RULES, shown).only("verdict", "rule", "measured", "why")
     table = table.stacked("rule", "rule", "why")
@@ -75,7 +85,7 @@ def check(
     for path, text in texts:
         if path is not None:
             write_file(path, text.encode())
-    if save:
+    if store is not None and save:
         say_remade(store)
         if save_verdicts(store, rules, verdicts) and (folder / "report.html").exists():
             console.say(
@@ -83,6 +93,14 @@ def check(
             )
         say_stale(folder)
     raise typer.Exit(exit_code(verdicts))
+
+
+def _suite_verdicts(folder: Path, rules: Path, *, save: bool) -> list[Verdict]:
+    from adverse.requirements.suite_rules import check_suite
+
+    if save:
+        raise StudyError("verdicts on a campaign are not saved in it", where="--save", fix="Use --json FILE.")
+    return check_suite(folder, rules)
 
 
 First = Annotated[Path, typer.Argument(metavar="BEFORE", help="The run before the change.")]
@@ -112,17 +130,22 @@ def compare(
     fail_on_regression: Fail = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
-    """Compare two runs on the same logs: regressions first.
+    """Compare two runs on the same logs, or two fuzz campaigns on the same tests: regressions first.
 
     \b
     Examples:
         adverse compare runs/before runs/after
+        adverse compare runs/street-fuzz runs/street-replay
         adverse compare runs/before runs/after --fail-on-regression
         adverse compare runs/orchard runs/orchard --sut anchor=centre
 
     Both runs must hold the same images, evaluated in the same way; what only one of them has is named and
     left out. Exit code 0; with --fail-on-regression 1 if a regression is certain.
     """
+    from adverse.fuzz.folder import is_campaign
+
+    if is_campaign(first) or is_campaign(second):
+        _compare_campaigns(first, second, sut, html, csv, json, fail=fail_on_regression, quiet=quiet)
     from adverse.analysis.compare import compare as work_out
     from adverse.report.comparison import (
         comparison_lines,
@@ -146,6 +169,42 @@ def compare(
             write_file(path, text().encode())
             console.say(f"written: {path}")
     worse = fail_on_regression and comparison.of("regression")
+    raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
+
+
+def _compare_campaigns(
+    first: Path,
+    second: Path,
+    sut: list[str] | None,
+    html: Path | None,
+    csv: Path | None,
+    json: Path | None,
+    *,
+    fail: bool,
+    quiet: bool,
+) -> NoReturn:
+    from adverse.fuzz.outcome import read_outcome
+    from adverse.fuzz.regression import compare_suites
+    from adverse.fuzz.verify import open_campaign
+    from adverse.report.suites import IN_TERMINAL, changes_table, suite_headline, suites_page, suites_table
+    from adverse.store.durable import write_file
+
+    folders = [open_campaign(path) for path in (first, second)]
+    outcomes = [read_outcome(folder) for folder in folders]
+    comparisons = compare_suites(*outcomes, suts=_pairs(sut or []))
+    console = Console(quiet=quiet)
+    console.say(suite_headline(comparisons))
+    console.print(suites_table(comparisons).terminal(details=True))
+    changes = changes_table(comparisons, most=IN_TERMINAL)
+    if changes.rows:
+        console.print(changes.only("change", "mutation", "why", "recipe").terminal())
+    whole = changes_table(comparisons)
+    page = (html, lambda: suites_page(comparisons, folders[1]))
+    for path, text in ((csv, whole.csv), (json, whole.json), page):
+        if path is not None:
+            write_file(path, text().encode())
+            console.say(f"written: {path}")
+    worse = fail and any(comparison.of("new") for comparison in comparisons)
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 
 

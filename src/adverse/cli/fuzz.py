@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console as RichConsole
@@ -50,6 +50,24 @@ Against = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed. [default: the study's]")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard earlier results and start over.")]
+ReplayStudy = Annotated[
+    Path, typer.Option("--study", metavar="STUDY", help="The study with the SUTs to test, and the data.")
+]
+ReplayOut = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The replay's folder. [default: runs/NAME-replay beside the study]"),
+]
+Failures = Annotated[bool, typer.Option("--failures", help="Only the tests that failed a SUT.")]
+Junit = Annotated[Path | None, typer.Option("--junit", help="Also write each test as JUnit XML, for CI.")]
+ExportFolder = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; a new one.")]
+SuiteFormat = Annotated[
+    Literal["coco", "coco-panoptic", "cityscapes"],
+    typer.Option("--format", help="The format of the data set."),
+]
+WholeStudy = Annotated[
+    Path | None,
+    typer.Option("--study", metavar="STUDY", help="The campaign's study: all tests, not only failures."),
+]
 CutoutSheet = Annotated[
     Path | None, typer.Option("--sheet", help="Write a sheet of cut-outs to this PNG file.")
 ]
@@ -66,6 +84,8 @@ Examples:
     adverse fuzz study.yaml --tests 2000 --guided --out runs/guided
     adverse fuzz report runs/street-fuzz
     adverse fuzz review runs/street-fuzz
+    adverse fuzz replay runs/street-fuzz --study new.yaml
+    adverse fuzz export runs/street-fuzz suite --format coco
 
 A campaign that was stopped or killed resumes when the same command is run again.
 """
@@ -151,6 +171,101 @@ def run(
     raise typer.Exit(code)
 
 
+@fuzz.command("replay")
+def replay(
+    folder: CampaignPath,
+    study: ReplayStudy,
+    out: ReplayOut = None,
+    failures: Failures = False,  # noqa: FBT002
+    junit: Junit = None,
+    workers: Workers = None,
+    fresh: Fresh = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
+    """Ask the tests of a campaign of the SUTs of another study.
+
+    \b
+    Examples:
+        adverse fuzz replay runs/street-fuzz --study new.yaml
+        adverse fuzz replay runs/street-fuzz --study new.yaml --failures --junit suite.xml
+
+    Bases, recipes and rules of scoring are the campaign's; SUTs and data are the study's. Each test must come
+    out with the same pixels and truth, or the replay is refused. What it makes is a campaign: report, review,
+    compare, check and replay take it. To see what was fixed: adverse compare CAMPAIGN REPLAY.
+    """
+    from adverse.fuzz.folder import CampaignFolder
+    from adverse.fuzz.outcome import read_outcome
+    from adverse.fuzz.regression import compare_suites
+    from adverse.fuzz.replay import replay_campaign
+    from adverse.fuzz.verify import REWRITES, open_campaign
+    from adverse.processes import all_cores
+    from adverse.report.suites import suite_headline
+    from adverse.requirements.suite_rules import each_test
+    from adverse.requirements.verdicts import to_junit
+    from adverse.store.durable import write_file
+    from adverse.study.engines import Stop
+    from adverse.study.engines.local import InlineEngine, LocalEngine
+    from adverse.study.spec import read_study
+
+    original = open_campaign(folder, rewrites=REWRITES)
+    file = read_study(study)
+    path = out or file.folder / "runs" / f"{file.study.name}-replay"
+    CampaignFolder(path).refuse_files_of_others()
+    console = Console(quiet=quiet)
+    count = all_cores() if workers is None else workers
+    watch, stop = ProgressWatcher(console), Stop()
+    engine = LocalEngine(count, path / "logs") if count else InlineEngine()
+    status = "interrupted"
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
+        ran = replay_campaign(
+            original, file, path, engine, watch=watch, stop=stop, only_failures=failures, fresh=fresh
+        )
+        status = ran.status
+    if status == "interrupted":
+        watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    show(path, None, quiet=quiet)
+    before, after = read_outcome(original), read_outcome(CampaignFolder(path))
+    if len(before.suts) == len(after.suts) == 1 or set(before.suts) & set(after.suts):
+        console.say(suite_headline(compare_suites(before, after)))
+    if junit is not None:
+        write_file(junit, to_junit(each_test(after), suite=f"adverse fuzz replay {path.name}").encode())
+        console.say(f"written: {junit}")
+    raise typer.Exit(EXIT_PASS)
+
+
+@fuzz.command("export")
+def export(
+    folder: CampaignPath,
+    out: ExportFolder,
+    how: SuiteFormat = "coco",
+    study: WholeStudy = None,
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
+    """Write the failures of a campaign, or all of its tests, as a data set.
+
+    \b
+    Examples:
+        adverse fuzz export runs/street-fuzz suite --format coco
+        adverse fuzz export runs/street-fuzz suite --format cityscapes --study study.yaml
+
+    Failures are in the campaign's folder; tests that passed are made again from the data of --study. The file
+    recipes.jsonl has the recipe of each test and which SUTs fail it.
+    """
+    from adverse.fuzz.outcome import read_outcome
+    from adverse.fuzz.verify import REWRITES, open_campaign
+    from adverse.interop.suites import suite_tests, write_suite
+    from adverse.study.spec import read_study
+
+    campaign = open_campaign(folder, rewrites=REWRITES)
+    outcome = read_outcome(campaign)
+    tests = suite_tests(campaign, outcome, file=None if study is None else read_study(study))
+    count, notes = write_suite(tests, outcome, out, how)
+    console = Console(quiet=quiet)
+    for line in (f"{count} tests written to {out} as {how}", *notes):
+        console.say(line)
+
+
 @fuzz.command("report")
 def report(folder: CampaignPath, against: Against = None, quiet: Quiet = False) -> None:  # noqa: FBT002
     """Recompute the results of a campaign and write its page.
@@ -231,8 +346,10 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
     from adverse.fuzz.outcome import read_outcome
     from adverse.fuzz.verify import REWRITES, open_campaign
     from adverse.report.fuzz import (
+        cause_lines,
         counts_tables,
         guiding_lines,
+        object_tables,
         reviewed_table,
         summary_words,
         times_of,
@@ -247,9 +364,9 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
         campaign, outcome, comparison=comparison, reviewed=reviewed_table(campaign, outcome)
     )
     console = Console(quiet=quiet)
-    for table in counts_tables(outcome):
+    for table in (*counts_tables(outcome), *object_tables(outcome)):
         console.print(table.terminal(details=True))
-    lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
+    lines: list[str] = [f"- {line}" for line in (*summary_words(outcome), *cause_lines(outcome))]
     lines += _refused(outcome)
     lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
     lines += guiding_lines(comparison) if comparison else []

@@ -1,7 +1,9 @@
 """Where to look next: Thompson sampling over what has failed so far.
 
 An arm is a mutation with a class, a place and a size of what it changes. Its four factors learn on their own,
-place and size and class within their mutation, so a few hundred tests already tell something. A round is
+place and size and class within their mutation, so a few hundred tests already tell something. What counts is
+not a failure but a new one: objects that have failed already come last, and the more often a kind
+of failure is known the less another one of it is worth. A round is
 chosen from finished rounds alone, by a generator keyed by seed and draw: the same for any number of workers.
 """
 
@@ -20,41 +22,41 @@ EXPLORE = 0.1
 """Share of draws that ignore what was learnt, so that nothing is given up for good."""
 GRID = (4, 2)
 """Columns and rows of the places."""
-SIZES_PX = (0.0, 60.0, 90.0, 140.0, 220.0)
-"""Where the cells of the longest side begin; the last one has no end."""
+SIZES = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Where the cells of the longest side begin, as shares of the image's width; the last one has no end."""
 HOPELESS = 16
 """Refusals without a single test after which a value is left out."""
 
 
 class Arm(NamedTuple):
-    """What a draw asks for; None asks for nothing. `position` is (column, row), `size` a cell of SIZES_PX."""
+    """What a draw asks for; None asks for nothing. `position` is (column, row), `size` a cell of SIZES."""
 
     mutation: str
     object_class: str | None = None
     position: tuple[int, int] | None = None
     size: int | None = None
 
-    @property
-    def size_px(self) -> tuple[float, float] | None:
-        """The range [low, high) of the longest side."""
+    def size_px(self, width: int) -> tuple[float, float] | None:
+        """Return the range [low, high) of the longest side in pixels of an image so wide."""
         if self.size is None:
             return None
-        ends = (*SIZES_PX[1:], float("inf"))
-        return SIZES_PX[self.size], ends[self.size]
+        ends = (*SIZES[1:], float("inf"))
+        return width * SIZES[self.size], width * ends[self.size]
 
 
 @dataclass
 class FactorTally:
     """What became of one value of one factor."""
 
-    failed: int = 0
-    passed: int = 0
+    gained: float = 0.0
+    """What failures were worth: 1 for one of a new kind, less for each time that its kind is known."""
+    lost: float = 0.0
     refused: int = 0
 
     @property
     def hopeless(self) -> bool:
         """Whether it was refused often and never gave a test."""
-        return self.refused >= HOPELESS and not (self.failed or self.passed)
+        return self.refused >= HOPELESS and not (self.gained or self.lost)
 
 
 Factor = tuple[str, str, object]
@@ -83,25 +85,24 @@ class Bandit:
             mutation,
             self._best(rng, mutation, "class", classes) if len(classes) > 1 else None,
             self._best(rng, mutation, "position", places),
-            self._best(rng, mutation, "size", range(len(SIZES_PX))),
+            self._best(rng, mutation, "size", range(len(SIZES))),
         )
 
-    def learn(self, arm: Arm, *, tested: bool, failed: bool = False) -> None:
-        """Take in what became of a draw: no test at all, or one that passed or failed."""
+    def learn(self, arm: Arm, *, tested: bool, worth: float = 0.0) -> None:
+        """Take in what became of a draw: no test at all, or one that was worth something between 0 and 1."""
         for factor in _factors(arm):
             tally = self.tallies.setdefault(factor, FactorTally())
             if not tested:
                 tally.refused += 1
-            elif failed:
-                tally.failed += 1
             else:
-                tally.passed += 1
+                tally.gained += worth
+                tally.lost += 1 - worth
 
     def _best(self, rng: np.random.Generator, mutation: str, factor: str, values: Iterable[V]) -> V:
         scored = []
         for value in values:
             tally = self.tallies.get((mutation, factor, value), FactorTally())
-            sample = float(rng.beta(1 + tally.failed, 1 + tally.passed))
+            sample = float(rng.beta(1 + tally.gained, 1 + tally.lost))
             scored.append((-1.0 if tally.hopeless else sample, value))
         return max(scored, key=lambda pair: pair[0])[1]
 

@@ -8,7 +8,7 @@ for the few logs. It takes the choices that the guided campaign made as given.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000
+from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000, weights_text
+from adverse.fuzz.rounds import kind_of
 
 METHOD = "linearised"
 SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}
@@ -38,6 +39,12 @@ class GuidedGain:
     unguided_bases: int
     guided_objects: int
     unguided_objects: int
+    guided_kinds: int
+    unguided_kinds: int
+    """Distinct kinds of failure: combinations of features, whichever object they are about."""
+    guided_weights: Mapping[str, float]
+    unguided_weights: Mapping[str, float]
+    """The share of each mutation among the tests that a rate is of."""
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as CSV and JSON hold it."""
@@ -54,6 +61,10 @@ class GuidedGain:
             "unguided_bases": self.unguided_bases,
             "guided_objects": self.guided_objects,
             "unguided_objects": self.unguided_objects,
+            "guided_kinds": self.guided_kinds,
+            "unguided_kinds": self.unguided_kinds,
+            "guided_weights": weights_text(self.guided_weights),
+            "unguided_weights": weights_text(self.unguided_weights),
         }
 
 
@@ -76,10 +87,14 @@ def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGa
                 per_1000(mine),
                 per_1000(other),
                 _difference(mine, other).scaled(1000),
-                guided_bases=len({test.base for test in mine if test.bin}),
-                unguided_bases=len({test.base for test in other if test.bin}),
-                guided_objects=len({test.thing for test in mine if test.bin}),
-                unguided_objects=len({test.thing for test in other if test.bin}),
+                guided_bases=len({test.base for test in mine if test.failed}),
+                unguided_bases=len({test.base for test in other if test.failed}),
+                guided_objects=len({test.thing for test in mine if test.failed}),
+                unguided_objects=len({test.thing for test in other if test.failed}),
+                guided_kinds=_kinds(guided, sut),
+                unguided_kinds=_kinds(unguided, sut),
+                guided_weights=_shares(mine),
+                unguided_weights=_shares(other),
             )
         )
     return rows
@@ -133,6 +148,16 @@ def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
         all_of = Counter(test.log for test in tests)
         columns += [[failed[log] for log in logs], [all_of[log] for log in logs]]
     return difference_of_ratios(*columns)
+
+
+def _kinds(outcome: CampaignOutcome, sut: str) -> int:
+    failed = zip(outcome.tests[sut], outcome.rows, strict=True)
+    return len({kind_of(row["features"]) for test, row in failed if test.failed})
+
+
+def _shares(tests: Sequence[Case]) -> dict[str, float]:
+    counts = Counter(test.mutation for test in tests)
+    return {name: count / len(tests) for name, count in sorted(counts.items())}
 
 
 def _scored(tests: Sequence[Case]) -> list[Case]:

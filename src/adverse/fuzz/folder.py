@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,17 @@ from adverse.errors import IncompleteError, StoreError
 from adverse.fuzz.job import FuzzRecords, Row
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.journal import Journal
-from adverse.store.owned_folder import OwnedFolder
+from adverse.store.owned_folder import OwnedFolder, is_marked
 from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, sweep_leftovers, write_derived
 
-VERSION = "fuzz-2"
+VERSION = "fuzz-3"
 """Changes whenever the same campaign would find something else."""
 FINISHED = ("complete", "saturated")
 OURS = {
     ".": r"(manifest|seals)\.json|study\.yaml|log|times\.jsonl|fuzz\.html",
     "suts": r"said-[0-9a-f]{12}\.json",
-    "results": r"(counts|discovery|guided|overlap|refusals|review|tests|times)\.(csv|json|svg)",
+    "results": r"(causes|counts|discovery|guided|objects|overlap|refusals|review|tests|times)"
+    r"\.(csv|json|svg)",
     "logs": r"worker-\d+\.log",
 }
 """The names of the files that we write, by sub-folder; failures and bases have a folder each."""
@@ -99,7 +100,10 @@ class FinishedCampaign:
     study: str
     task: str
     seed: int
-    mutations: tuple[str, ...]
+    shares: Mapping[str, float]
+    """How many tests each mutation was to have, relatively; a guided campaign chooses itself."""
+    bins: Mapping[str, float]
+    """The kinds of inconsistency, and the drop at which each begins."""
     classes: Mapping[str, Sequence[str]]
     scorer: str
     threshold: float
@@ -120,6 +124,17 @@ class FinishedCampaign:
     """The hash of all that tests came to."""
     made_by: str
     """The version of adverse."""
+    scene_classes: Mapping[int, str] = field(default_factory=dict)
+    """The names of the labels of scenes, as the data set has them."""
+    remnant_share: float = 0.0
+    """What shows less than this of what it showed before is ignored in the truth."""
+    replays: Mapping[str, Any] | None = None
+    """The campaign whose tests these are, and which of them; None for tests of its own."""
+
+    @property
+    def mutations(self) -> tuple[str, ...]:
+        """The mutations of the study."""
+        return tuple(self.shares)
 
 
 class CampaignFolder(OwnedFolder):
@@ -152,7 +167,8 @@ class CampaignFolder(OwnedFolder):
 
     def state(self, manifest: Mapping[str, Any]) -> str:
         """Return the hash of what results are made from, which they are sealed with."""
-        return digest(json.dumps([manifest.get(key) for key in ("key", "guided", "results", "asked")]))
+        decides = ("key", "guided", "replays", "results", "asked")
+        return digest(json.dumps([manifest.get(key) for key in decides]))
 
     def write_derived(self, files: Mapping[str, bytes]) -> list[Path]:
         """Write files computed from the campaign, by path below its folder, and seal them."""
@@ -189,7 +205,8 @@ class CampaignFolder(OwnedFolder):
             study=manifest["study"],
             task=manifest["task"],
             seed=int(manifest["seed"]),
-            mutations=tuple(manifest["mutations"]),
+            shares=manifest["shares"],
+            bins=manifest["bins"],
             classes=manifest["classes"],
             scorer=manifest["scorer"],
             threshold=float(manifest["threshold"]),
@@ -207,6 +224,9 @@ class CampaignFolder(OwnedFolder):
             resources=manifest["resources"],
             results=manifest["results"],
             made_by=manifest["adverse"],
+            scene_classes={int(number): name for number, name in manifest["scene_classes"].items()},
+            remnant_share=float(manifest["remnant_share"]),
+            replays=manifest["replays"],
         )
 
     def kept_file(self, name: str) -> Path:
@@ -256,6 +276,11 @@ class CampaignFolder(OwnedFolder):
         return any(content_hash(self.path / file) != sha256 for file, (_, sha256) in unit.files.items())
 
 
+def is_campaign(path: Path) -> bool:
+    """Tell whether a folder is that of a fuzz campaign."""
+    return is_marked(path, CampaignFolder.kind)
+
+
 def existing_campaign(path: Path) -> CampaignFolder:
     """Return the folder of a campaign that must be there already."""
     folder = CampaignFolder(path)
@@ -269,6 +294,6 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         "the campaign was made by another version of adverse",
         where=str(folder.path),
         got=f"campaigns of version {manifest.get('version', 'fuzz-1')}",
-        wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
+        wanted=f"{VERSION}: a quota of distinct pictures for each mutation, and verdicts about objects",
         fix="Run it again into another --out, or discard its results with --fresh.",
     )

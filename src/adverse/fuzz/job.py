@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adverse.fuzz.bandit import Arm
-from adverse.fuzz.scoring import Score, Scorer
+from adverse.fuzz.objects import Sightings
+from adverse.fuzz.scoring import Bins, Score, Scorer
 from adverse.semantic import Options
 from adverse.study.job import StudyJob, SutTask
 from adverse.types import Dataset, Frame
@@ -18,8 +19,20 @@ from adverse.types import Dataset, Frame
 DUPLICATE = "duplicate"
 """Why a draw is no test: the same picture was drawn before."""
 Row = Mapping[str, Any]
-Before = tuple[Score, Score | None]
-"""The score of a base un-mutated, and the published scorer's."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a SUT makes of a base un-mutated: its score and the published scorer's, and what it sees.
+
+    `without` has the score that it would have without one of its objects, by instance: what an image without
+    that object is compared with.
+    """
+
+    score: Score
+    compat: Score | None
+    sightings: Sightings
+    without: Mapping[int, Score] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,13 @@ class FuzzJob:
     frames: tuple[Frame, ...]
     scorer: Scorer
     threshold: float
+    bins: Bins
+    visible_share: float
+    """Of what shows less than this of what it showed before, nobody is told that it is lost."""
+    remnant_share: float
+    """What shows less than this of what it showed before is ignored in the truth."""
+    removable: tuple[str, ...]
+    """The classes of objects that are removed."""
     options: Options
     inputs: Mapping[Path, str]
     resources: Path | None = None
@@ -58,17 +78,38 @@ class BaseUnit:
 
 @dataclass(frozen=True)
 class TestUnit:
-    """Draws, from `first` on, each with its arm; `bases` are the frames (by place) that they may change.
+    """Draws of a stream, from `first` on, each with its arm; `bases`: the frames (by place) they may change.
 
     `drawn_before` are the recipes and pictures of earlier rounds, packed: what is among them is a duplicate.
     """
 
     id: str
     seed: int
+    stream: str
     first: int
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]
     drawn_before: bytes
+    known: tuple[str, ...] = ()
+    """Objects that failed already, which a guided search does not try again."""
+
+
+class ReplayedTest(NamedTuple):
+    """A test of an earlier campaign: what was asked for, its recipe and picture, the place of its base."""
+
+    arm: Arm
+    recipe: str
+    picture: str
+    place: int
+
+
+@dataclass(frozen=True)
+class ReplayUnit:
+    """Tests of an earlier campaign that are made again, numbered from `first` on."""
+
+    id: str
+    first: int
+    tests: tuple[ReplayedTest, ...]
 
 
 def packed_keys(keys: Sequence[str]) -> bytes:

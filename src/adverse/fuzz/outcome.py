@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from adverse.curves.interval import Interval, interval_cells, korn_graubard
+from adverse.curves.interval import Interval, interval_cells, korn_graubard, stratified
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.job import DUPLICATE
-from adverse.fuzz.rounds import Rounds
-from adverse.fuzz.scoring import BINS, bin_of
+from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
+from adverse.fuzz.rounds import Rounds, results_digest
+from adverse.fuzz.scoring import ALL, Bins, bin_of
 from adverse.seeds import generator
 
 PERMUTATIONS = 10
@@ -86,8 +87,8 @@ def _all_missed(tests: float, times: float, taken: NDArray[np.float64]) -> NDArr
 
 
 Row = Mapping[str, Any]
-ALL = "all"
-"""In tables: all mutations together."""
+OBJECTS = "objects"
+"""In tables, beside the bins: what has a verdict about an object."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,17 @@ class Case:
     drop: float | None
     compat_drop: float | None
     fault: str | None
+    bin: str | None
+    """The kind of inconsistency that this is; None if it is none."""
+    verdicts: tuple[ObjectVerdict, ...] = ()
+    """What the SUT got wrong about objects."""
+    added: float | None = None
+    """How much of an added object it sees: IoU of box or mask; None where none was added."""
 
     @property
-    def bin(self) -> str | None:
-        """The kind of inconsistency that this is; None if it is none."""
-        return bin_of(self.drop)
+    def failed(self) -> bool:
+        """Whether the score fell, or something about an object is wrong."""
+        return self.bin is not None or bool(self.verdicts)
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,8 @@ class MutationCounts:
     published_scorer: int | None
     """How many tests the published scorer calls inconsistent; None where it says nothing."""
     per_1000: Interval
+    weights: Mapping[str, float]
+    """What each mutation counts in the rate of all, in sum 1; empty for one mutation."""
 
     @property
     def inconsistencies(self) -> int:
@@ -144,6 +153,35 @@ class MutationCounts:
             "published_scorer": self.published_scorer,
             "per_1000": self.per_1000.value,
             **interval_cells("per_1000", self.per_1000.plain()),
+            "weights": weights_text(self.weights) or None,
+        }
+
+
+@dataclass(frozen=True)
+class ObjectCounts:
+    """Tests of one SUT under one mutation by the verdicts about objects, and per 1,000 tests."""
+
+    sut: str
+    mutation: str
+    answered: int
+    kinds: Mapping[Kind, int]
+    """Tests with a verdict of each kind; a test may have several."""
+    failed: int
+    added: float | None
+    """The median of how much of what was added is seen; None where nothing was added."""
+    per_1000: Interval
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as CSV and JSON hold them."""
+        return {
+            "sut": self.sut,
+            "mutation": self.mutation,
+            "answered": self.answered,
+            **{str(kind): count for kind, count in self.kinds.items()},
+            "failed": self.failed,
+            "added_overlap_median": self.added,
+            "per_1000": self.per_1000.value,
+            **interval_cells("per_1000", self.per_1000.plain()),
         }
 
 
@@ -153,9 +191,10 @@ class CampaignOutcome:
 
     campaign: FinishedCampaign
     tests: Mapping[str, tuple[Case, ...]]
-    refused: Counter[str]
     refused_by_mutation: Mapping[str, Counter[str]]
     draws: int
+    short: Mapping[str, tuple[int, int]]
+    """How many tests there are and were wanted, of the mutations that could not fill their quota."""
     rows: tuple[Row, ...]
 
     @property
@@ -171,7 +210,7 @@ class CampaignOutcome:
     @property
     def duplicates(self) -> int:
         """Draws of a picture that had been drawn before, by the same recipe or another."""
-        return self.refused[DUPLICATE]
+        return sum(refused[DUPLICATE] for refused in self.refused_by_mutation.values())
 
     @property
     def saturation(self) -> float | None:
@@ -187,23 +226,57 @@ class CampaignOutcome:
                 mine = [test for test in self.tests[sut] if mutation in (ALL, test.mutation)]
                 bins = Counter(test.bin for test in mine)
                 scored = [test for test in mine if test.drop is not None]
+                weights = self.weights(sut) if mutation == ALL else {}
                 rows.append(
                     MutationCounts(
                         sut,
                         mutation,
                         tests=len(mine),
                         scored=len(scored),
-                        bins={name: bins[name] for name in BINS},
+                        bins={name: bins[name] for name in self.campaign.bins},
                         faults=sum(test.fault is not None for test in mine),
-                        published_scorer=_published(scored),
-                        per_1000=per_1000(scored),
+                        published_scorer=_published(scored, self.campaign.bins),
+                        per_1000=mixed_per_1000(scored, weights) if weights else per_1000(scored),
+                        weights=weights,
                     )
                 )
         return rows
 
+    def object_counts(self) -> list[ObjectCounts]:
+        """Return what goes wrong with objects for each SUT and mutation; there is no row of all."""
+        rows = []
+        for sut, mutation in product(self.suts, self.campaign.mutations):
+            mine = [test for test in self.tests[sut] if test.mutation == mutation and test.fault is None]
+            kinds = Counter(kind for test in mine for kind in {verdict.kind for verdict in test.verdicts})
+            seen = [test.added for test in mine if test.added is not None]
+            rate = rate_per_1000(mine, [bool(test.verdicts) for test in mine])
+            rows.append(
+                ObjectCounts(
+                    sut,
+                    mutation,
+                    len(mine),
+                    {kind: kinds[kind] for kind in KINDS},
+                    failed=sum(bool(test.verdicts) for test in mine),
+                    added=float(np.median(seen)) if seen else None,
+                    per_1000=rate,
+                )
+            )
+        return rows
+
+    def weights(self, sut: str) -> dict[str, float]:
+        """Return what each mutation counts in a rate of all: its quota, or its share of guided tests.
+
+        Of replayed tests, too, it is the share.
+        """
+        shares: Mapping[str, float] = self.campaign.shares
+        if self.campaign.guided or self.campaign.replays is not None:
+            shares = Counter(test.mutation for test in self.tests[sut])
+        total = sum(shares.values())
+        return {name: shares[name] / total for name in self.campaign.mutations if total}
+
     def overlap(self) -> list[dict[str, Any]]:
         """Return for each pair of SUTs how many tests fail one, the other, and both."""
-        failing = {sut: {test.key for test in tests if test.bin} for sut, tests in self.tests.items()}
+        failing = {sut: {test.key for test in tests if test.failed} for sut, tests in self.tests.items()}
         rows = []
         for first, second in combinations(self.suts, 2):
             both, either = failing[first] & failing[second], failing[first] | failing[second]
@@ -220,23 +293,30 @@ class CampaignOutcome:
         return rows
 
     def discovery(self) -> list[dict[str, Any]]:
-        """Return what is known after so many tests, for each SUT: bases, objects and tests that fail.
+        """Return what is known after so many tests, for each SUT: frames and objects that fail.
 
-        `permuted` is the mean over a few random orders of the tests; it must lie near the closed form.
+        `severity` is the least that counts: a bin or a worse one, or a verdict about an object. (Every
+        failing test is another one, so their number over tests would say nothing but the rate.) `permuted` is
+        the mean over a few random orders of the tests; it must lie near the closed form.
         """
         rows = []
         at = steps(self.count)
-        for sut in self.suts:
-            kinds = {
-                "bases": [test.base if test.bin else None for test in self.tests[sut]],
-                "objects": [test.thing if test.bin else None for test in self.tests[sut]],
-                "inconsistencies": [test.key if test.bin else None for test in self.tests[sut]],
-            }
-            for kind, shown in kinds.items():
+        lows = {**self.campaign.bins, OBJECTS: np.inf}
+        for sut, (severity, low) in product(self.suts, lows.items()):
+            failed = [
+                bool(test.verdicts) if severity == OBJECTS else test.drop is not None and test.drop >= low
+                for test in self.tests[sut]
+            ]
+            for kind in ("bases", "objects"):
+                shown = [
+                    (test.base if kind == "bases" else test.thing) if fails else None
+                    for test, fails in zip(self.tests[sut], failed, strict=True)
+                ]
                 exact = expected(shown, at)
                 some = permuted(shown, at, seed=self.campaign.seed)
+                facts = {"sut": sut, "of": kind, "severity": severity}
                 rows += [
-                    {"sut": sut, "of": kind, "tests": int(n), "expected": float(e), "permuted": float(p)}
+                    {**facts, "tests": int(n), "expected": float(e), "permuted": float(p)}
                     for n, e, p in zip(at, exact, some, strict=True)
                 ]
         return rows
@@ -260,42 +340,87 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     """
     campaign = folder.finished()
     rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
-    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
-    rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
-    wanted = campaign.requested
-    while len(rounds.tests) < wanted and not rounds.spent(wanted):
-        names = [unit.id for unit in rounds.next_round()]
-        rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)
-    if rounds.digest() != campaign.results:
+    if campaign.replays is not None:
+        names = sorted(name for phase, name in rows if phase == "tests")
+        tests = [row for name in names for row in rows["tests", name]]
+        refused: dict[str, Counter[str]] = {}
+        draws, short = len(tests), {}
+    else:
+        rounds = _rounds(campaign, rows)
+        tests, refused, draws, short = rounds.tests, rounds.by_mutation, rounds.draws, rounds.short
+    found = results_digest(draws, tests, refused)
+    if found != campaign.results:
         raise StoreError(
             "the log of the campaign was changed",
             where=str(folder.log),
-            got=f"{len(rounds.tests)} tests with hash {rounds.digest()}",
+            got=f"{len(tests)} tests with hash {found}",
             wanted=f"{campaign.tests} tests with hash {campaign.results}",
             fix="Restore it from a copy, or run the same adverse fuzz command again.",
         )
-    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in campaign.suts}
-    return CampaignOutcome(
-        campaign, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests)
-    )
+    cases = {sut: tuple(_cases(tests, sut, campaign.bins)) for sut in campaign.suts}
+    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests))
+
+
+def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
+    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
+    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, bandit)
+    for stream in rounds.streams:
+        while not stream.over:
+            names = [unit.id for unit in stream.next_round()]
+            stream.take([rows["tests", name] for name in names if ("tests", name) in rows])
+    return rounds
 
 
 def per_1000(tests: Sequence[Case]) -> Interval:
-    """Return inconsistencies per 1,000 tests, with logs as the independent units: tests of one are alike."""
+    """Return inconsistencies per 1,000 tests."""
+    return rate_per_1000(tests, [test.bin is not None for test in tests])
+
+
+def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool], *, confidence: float = 0.95) -> Interval:
+    """Return hits per 1,000 tests, with logs as the independent units: tests of one are alike."""
     hits, trials = Counter[str](), Counter[str]()
-    for test in tests:
+    for test, is_hit in zip(tests, hit, strict=True):
         trials[test.log] += 1
-        hits[test.log] += test.bin is not None
-    return korn_graubard([hits[log] for log in trials], list(trials.values())).scaled(1000)
+        hits[test.log] += is_hit
+    counts = [hits[log] for log in trials]
+    return korn_graubard(counts, list(trials.values()), confidence=confidence).scaled(1000)
 
 
-def _published(scored: Sequence[Case]) -> int | None:
+def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Interval:
+    """Return inconsistencies per 1,000 tests of which each mutation has the share that its weight says.
+
+    Undefined while a mutation that counts has no test.
+    """
+    mutations = [name for name, weight in weights.items() if weight]
+    logs = sorted({test.log for test in tests})
+    hits, trials = (
+        np.array([[counts[log, name] for name in mutations] for log in logs]).reshape(-1, len(mutations))
+        for counts in (
+            Counter((test.log, test.mutation) for test in tests if test.bin is not None),
+            Counter((test.log, test.mutation) for test in tests),
+        )
+    )
+    weight = np.array([weights[name] for name in mutations])
+    sizes = weight * float(np.max(trials.sum(axis=0) / weight, initial=0.0)) * (1 + 1e-9)
+    return stratified(hits, trials, sizes if trials.any() else weight).scaled(1000)
+
+
+def weights_text(weights: Mapping[str, float]) -> str:
+    """Return weights in words.
+
+    >>> weights_text({"add_car": 0.25, "change_color": 0.75})
+    'add_car 25 %, change_color 75 %'
+    """
+    return ", ".join(f"{name} {100 * weight:.3g} %" for name, weight in weights.items())
+
+
+def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     """Return how many tests the published scorer calls inconsistent; None where it says nothing."""
     drops = [test.compat_drop for test in scored if test.compat_drop is not None]
-    return sum(bin_of(drop) is not None for drop in drops) if drops else None
+    return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
+def _cases(rows: Sequence[Row], sut: str, bins: Bins) -> list[Case]:
     cases = []
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
@@ -311,6 +436,9 @@ def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
                 drop=scores["drop"],
                 compat_drop=scores["compat_drop"],
                 fault=scores["fault"],
+                bin=bin_of(scores["drop"], bins),
+                verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
+                added=scores["added"],
             )
         )
     return cases

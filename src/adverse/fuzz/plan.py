@@ -19,9 +19,10 @@ from adverse.content import content_hashes, digest
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import Before, FuzzJob
-from adverse.fuzz.scoring import Score, Scorer
+from adverse.fuzz.objects import Sightings
+from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
-from adverse.semantic import KINDS, Options
+from adverse.semantic import KINDS, PRESETS, Options, added_class
 from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
@@ -49,7 +50,8 @@ class CampaignPlan:
     registry: Registry
     dataset: Dataset
     job: FuzzJob
-    mutations: tuple[str, ...]
+    shares: Mapping[str, float]
+    """How many tests each mutation is to have, relatively."""
     prune_below: float
     seed: int
     key: str
@@ -59,7 +61,7 @@ class CampaignPlan:
         """The classes that each mutation can be asked to change."""
         options = self.job.options
         changed = {"change_color": options.recoloured, "remove_object": options.removed}
-        return {kind: changed.get(kind, ()) for kind in self.mutations}
+        return {kind: changed.get(kind, ()) for kind in self.shares}
 
 
 def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
@@ -78,9 +80,10 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
                 wanted="a SUT that looks at images: they are made while the campaign runs",
                 fix="Name the model itself, for example with adapter: onnx.",
             )
-    mutations = _mutations(file)
-    options = _options(file)
     dataset = read_dataset(file, registry)
+    shares = _shares(file, _mutations(file, dataset))
+    bins = _bins(file)
+    options = _options(file)
     frames = tuple(frame for log in dataset.logs if log.split == "test" for frame in log.frames)
     list(frames_of(dataset))  # raises where two frames have the same id
     _check_frames(file, frames)
@@ -88,17 +91,30 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
     inputs = content_hashes(source.path for frame in frames for source in _sources(frame))
-    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, options, inputs)
+    job = FuzzJob(
+        study_job,
+        meaning,
+        frames,
+        scorer,
+        threshold=section.threshold,
+        bins=bins,
+        visible_share=section.visible_share,
+        remnant_share=section.remnant_share,
+        removable=options.removed if "remove_object" in shares else (),
+        options=options,
+        inputs=inputs,
+    )
     parts = [
         VERSION,
-        repr((study.task, study.targets, scorer, section.threshold, section.prune_below, mutations, seed)),
+        repr((study.task, study.targets, scorer, section.threshold, section.prune_below, seed)),
+        repr((list(shares.items()), list(bins.items()), section.visible_share, section.remnant_share)),
         repr([(f.name, _plain(getattr(options, f.name))) for f in fields(options)]),
         repr(sorted(judged.pixel_classes.items())),
         *(f"{task.name} {task.fingerprint} {task.batch} {sorted(task.class_map.items())}" for task in suts),
         *(part for frame in frames for part in _frame_parts(frame, inputs)),
         *_code(),
     ]
-    return CampaignPlan(file, registry, dataset, job, mutations, section.prune_below, seed, digest(*parts))
+    return CampaignPlan(file, registry, dataset, job, shares, section.prune_below, seed, digest(*parts))
 
 
 def _code() -> list[str]:
@@ -129,16 +145,44 @@ def _scorer(file: StudyFile) -> Scorer:
     return wanted or scorers[0]
 
 
-def _mutations(file: StudyFile) -> tuple[str, ...]:
+def _mutations(file: StudyFile, dataset: Dataset) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(file.study.fuzz.mutations))
     for name in named:
-        if name not in KINDS:
+        if name not in KINDS and added_class(name) not in dataset.pixel_classes.values():
             raise StudyError(
                 f"there is no semantic mutation {name!r}",
                 where=file.where("fuzz", "mutations"),
                 fix=suggestion(name, KINDS),
             )
     return named
+
+
+def _shares(file: StudyFile, mutations: Sequence[str]) -> dict[str, float]:
+    quota = file.study.fuzz.quota
+    if quota == "equal":
+        return dict.fromkeys(mutations, 1.0)
+    if set(quota) != set(mutations):
+        raise StudyError(
+            "a quota is needed for each mutation, and for no other",
+            where=file.where("fuzz", "quota"),
+            got=", ".join(sorted(quota)) or "none",
+            wanted=", ".join(mutations),
+            fix="Write quota: equal, or a number for each, for example {change_color: 1, add_car: 2}.",
+        )
+    return {name: quota[name] for name in mutations}
+
+
+def _bins(file: StudyFile) -> Bins:
+    bins = dict(sorted(file.study.fuzz.bins.items(), key=lambda item: item[1]))
+    if not bins or len(set(bins.values())) < len(bins) or {"", ALL} & set(bins):
+        raise StudyError(
+            "the bins of drops cannot be used",
+            where=file.where("fuzz", "bins"),
+            got=repr(bins),
+            wanted=f"names, none of them {ALL!r}, and the percentage points at which each begins",
+            fix="Write for example {moderate: 1, significant: 5, extreme: 10}.",
+        )
+    return bins
 
 
 def _options(file: StudyFile) -> Options:
@@ -152,7 +196,7 @@ def _options(file: StudyFile) -> Options:
                 fix=suggestion(name, names),
             )
     try:
-        return TypeAdapter(Options).validate_python(given)
+        return TypeAdapter(Options).validate_python({**PRESETS[file.study.fuzz.preset], **given})
     except ValidationError as error:
         first = error.errors()[0]
         place = tuple(part for part in first["loc"] if isinstance(part, str | int))
@@ -280,7 +324,7 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
             fix="Lower prune_below under fuzz: in the study, or use frames that the SUT handles well.",
         )
     before = {
-        rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts)
+        rows[place]["frame"]: tuple(before_of(rows[place]["suts"].get(name)) for name in suts)
         for place in places
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
@@ -289,14 +333,20 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
 
 
 def _percent(row: Row, sut: str) -> float | None:
-    before = _before(row["suts"].get(sut))
-    return None if before is None else before[0].percent
+    before = before_of(row["suts"].get(sut))
+    return None if before is None else before.score.percent
 
 
-def _before(result: Row | None) -> Before | None:
+def before_of(result: Row | None) -> Before | None:
+    """Return what a SUT made of a base, as its row has it; None where it failed or nothing is judged."""
     if result is None or result["score"] is None:
         return None
-    return Score(*result["score"]), None if result["compat"] is None else Score(*result["compat"])
+    return Before(
+        Score(*result["score"]),
+        None if result["compat"] is None else Score(*result["compat"]),
+        Sightings.read(result["sightings"]),
+        {int(instance): Score(*score) for instance, score in result["without"].items()},
+    )
 
 
 def _nothing(rows: Sequence[Row], unusable: Mapping[str, str]) -> DataError:

@@ -1,8 +1,9 @@
 """The tests of a campaign in rounds: what a round tries depends on finished rounds alone.
 
-So the tests are the same for any number of workers, order of finishing, or resume; and a campaign of more
-tests begins with those of a shorter one. A test is a picture with its truth: two recipes that make the
-same one are one test and a duplicate.
+So the tests are the same for any number of workers, order of finishing, or resume. Each mutation has a stream
+of draws of its own and a quota of tests; a guided campaign is one stream. Tests stand in the order in which
+quotas are filled evenly, so a campaign of more tests begins with those of a shorter one. A test is a picture
+with its truth: two recipes that make the same one are one test and a duplicate.
 """
 
 from __future__ import annotations
@@ -25,21 +26,41 @@ UNIT = 32
 BASES = 8
 """Base frames that the draws of a unit share, so that decoding one serves several."""
 DRAWS_PER_TEST = 20
-"""A campaign that has drawn this often for each test it wants, and is not done, gives up."""
+"""A stream that has drawn this often for each test it wants, and is not done, gives up."""
+GUIDED = "guided"
+"""The name of the one stream of a guided campaign."""
 
 Row = Mapping[str, Any]
 
 
-@dataclass
-class Rounds:
-    """What was found so far, and what to try next. `bases` are the places of the frames that are kept."""
+def turns(shares: Mapping[str, float], wanted: int) -> list[str]:
+    """Return whose turn each of so many tests is, so that shares hold as well as they can at any time.
 
-    mutations: Sequence[str]
+    >>> turns({"a": 2, "b": 1}, 7)
+    ['a', 'b', 'a', 'a', 'b', 'a', 'a']
+    """
+    total = sum(shares.values())
+    due = [
+        ((number + 0.5) * total / share, order, name)
+        for order, (name, share) in enumerate(shares.items())
+        for number in range(int(wanted * share / total) + 2)
+    ]
+    return [name for _, _, name in sorted(due)[:wanted]]
+
+
+@dataclass
+class Stream:
+    """The draws of one mutation, or of a guided search: what was found so far, and what to try next.
+
+    `bases` are the places of the frames that are kept, `wanted` is the number of tests asked for.
+    """
+
+    name: str
     bases: Sequence[int]
     seed: int
-    bandit: Bandit | None
+    wanted: int
+    bandit: Bandit | None = None
     tests: list[Row] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
     by_mutation: dict[str, Counter[str]] = field(default_factory=dict)
     draws: int = 0
     barren: bool = False
@@ -49,6 +70,18 @@ class Rounds:
         self._known: list[str] = []
         self._recipes: set[str] = set()
         self._pictures: set[str] = set()
+        self._failing: set[str] = set()
+        self._kinds: Counter[tuple[str, ...]] = Counter()
+
+    @property
+    def missing(self) -> int:
+        """How many tests are still wanted."""
+        return self.wanted - len(self.tests)
+
+    @property
+    def over(self) -> bool:
+        """Whether there are enough tests, or it is time to give up: a round without one, too many draws."""
+        return self.missing <= 0 or self.barren or self.draws >= max(ROUND, DRAWS_PER_TEST * self.wanted)
 
     def next_round(self) -> list[TestUnit]:
         """Return the units of the next round, in order."""
@@ -57,40 +90,28 @@ class Rounds:
         units = []
         for start in range(0, ROUND, UNIT):
             first = self.draws + start
-            rng = generator(self.seed, "bases", str(first))
-            chosen = rng.permutation(len(self.bases))[:BASES]
+            name = f"{self.name}-{first:08d}"
+            chosen = generator(self.seed, "bases", name).permutation(len(self.bases))[:BASES]
             places = tuple(self.bases[number] for number in chosen.tolist())
-            name = f"{first:08d}"
-            units.append(
-                TestUnit(name, self.seed, first, tuple(arms[start : start + UNIT]), places, drawn_before)
-            )
+            these = tuple(arms[start : start + UNIT])
+            known = tuple(sorted(self._failing)) if self.bandit is not None else ()
+            units.append(TestUnit(name, self.seed, self.name, first, these, places, drawn_before, known))
         return units
 
-    def take(self, units: Sequence[Sequence[Row]], wanted: int) -> None:
-        """Take in the rows of a round's units, in order, up to so many tests in all."""
+    def take(self, units: Sequence[Sequence[Row]]) -> None:
+        """Take in the rows of a round's units, in order, up to the tests that are wanted."""
         before = len(self.tests)
-        for row in _until(units, wanted - before):
+        for row in _until(units, self.missing):
             self._take(row)
         self._known = sorted(self._recipes | self._pictures)
         self.barren = len(self.tests) == before
 
-    def spent(self, wanted: int) -> bool:
-        """Tell whether it is time to give up: a round without a test, or too many draws."""
-        return self.barren or self.draws >= max(ROUND, DRAWS_PER_TEST * wanted)
-
-    def digest(self) -> str:
-        """Return the hash of all that tests came to; the same however the work was cut or ordered."""
-        refused = {mutation: dict(reasons) for mutation, reasons in self.by_mutation.items()}
-        return digest(json.dumps([self.draws, self.tests, refused], sort_keys=True))
-
-    def enough(self, units: Sequence[Sequence[Row]], wanted: int) -> bool:
+    def enough(self, units: Sequence[Sequence[Row]]) -> bool:
         """Tell whether the finished first units of a round already hold the tests that are missing."""
-        return sum(1 for _ in _tests(units, self._pictures)) >= wanted - len(self.tests)
+        return sum(1 for _ in _tests(units, self._pictures)) >= self.missing
 
     def _arm(self, draw: int) -> Arm:
-        if self.bandit is not None:
-            return self.bandit.choose(draw)
-        return Arm(self.mutations[draw % len(self.mutations)])
+        return Arm(self.name) if self.bandit is None else self.bandit.choose(draw)
 
     def _take(self, row: Row) -> None:
         self.draws += 1
@@ -99,7 +120,6 @@ class Rounds:
         new = "picture" in row and row["picture"] not in self._pictures
         if "picture" in row and not new:
             refused[DUPLICATE] += 1
-        self.refused += refused
         self.by_mutation.setdefault(mutation, Counter()).update(refused)
         if new:
             self._recipes.add(row["key"])
@@ -107,12 +127,80 @@ class Rounds:
             self.tests.append(row)
         if self.bandit is not None:
             position = tuple(rest[1]) if rest[1] is not None else None
-            failed = new and any(_failed(scores) for scores in row["suts"].values())
-            self.bandit.learn(Arm(mutation, rest[0], position, rest[2]), tested=new, failed=failed)
+            arm = Arm(mutation, rest[0], position, rest[2])
+            self.bandit.learn(arm, tested=new, worth=self._worth(row) if new else 0.0)
+
+    def _worth(self, row: Row) -> float:
+        """Return what a test was worth: a failure less the more often its kind is known, a pass nothing."""
+        if not row["kept"]:
+            return 0.0
+        kind = kind_of(row["features"])
+        known = self._kinds[kind]
+        self._kinds[kind] += 1
+        self._failing.add(row["thing"])
+        return 1 / (1 + known)
 
 
-def _failed(scores: Row) -> bool:
-    return scores["fault"] is not None or (scores["drop"] is not None and scores["drop"] >= 1)
+class Rounds:
+    """All streams of a campaign; `shares` says how many tests each mutation is to have, relatively."""
+
+    def __init__(
+        self,
+        shares: Mapping[str, float],
+        bases: Sequence[int],
+        seed: int,
+        wanted: int,
+        bandit: Bandit | None = None,
+    ) -> None:
+        self.turns = turns(shares, wanted) if bandit is None else [GUIDED] * wanted
+        quota = Counter(self.turns)
+        names = list(shares) if bandit is None else [GUIDED]
+        self.streams = [Stream(name, bases, seed, quota[name], bandit) for name in names]
+
+    @property
+    def tests(self) -> list[Row]:
+        """All tests, in the order in which quotas are filled; what a stream could not give is left out."""
+        given = {stream.name: iter(stream.tests) for stream in self.streams}
+        rows = (next(given[name], None) for name in self.turns)
+        return [row for row in rows if row is not None]
+
+    @property
+    def by_mutation(self) -> dict[str, Counter[str]]:
+        """What was refused on the way, by mutation."""
+        return {
+            mutation: counts for stream in self.streams for mutation, counts in stream.by_mutation.items()
+        }
+
+    @property
+    def refused(self) -> Counter[str]:
+        """What was refused on the way."""
+        return sum(self.by_mutation.values(), Counter())
+
+    @property
+    def draws(self) -> int:
+        """How often something was drawn."""
+        return sum(stream.draws for stream in self.streams)
+
+    @property
+    def short(self) -> dict[str, tuple[int, int]]:
+        """How many tests there are and were wanted, of the streams that gave too few."""
+        lacking = [stream for stream in self.streams if stream.missing > 0]
+        return {stream.name: (len(stream.tests), stream.wanted) for stream in lacking}
+
+    def digest(self) -> str:
+        """Return the hash of all that tests came to; the same however the work was cut or ordered."""
+        return results_digest(self.draws, self.tests, self.by_mutation)
+
+
+def kind_of(features: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the kind of a test: all of its features but which object it is about."""
+    return tuple(f"{name} {value}" for name, value in sorted(features.items()) if name != "object")
+
+
+def results_digest(draws: int, tests: Sequence[Row], refused: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the hash of what a campaign came to."""
+    plain = {mutation: dict(reasons) for mutation, reasons in refused.items()}
+    return digest(json.dumps([draws, tests, plain], sort_keys=True))
 
 
 def _tests(units: Sequence[Sequence[Row]], pictures: set[str]) -> Iterator[Row]:

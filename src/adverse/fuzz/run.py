@@ -14,9 +14,9 @@ from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, user
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
-from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
+from adverse.fuzz.job import BaseUnit, FuzzJob, ReplayUnit, Row, TestUnit
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
-from adverse.fuzz.rounds import UNIT, Rounds
+from adverse.fuzz.rounds import UNIT, Rounds, Stream
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
 from adverse.store.durable import write_file
@@ -28,6 +28,7 @@ from adverse.study.spec import StudyFile, to_yaml
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"
+OTHERWISE = "data, SUTs, options or seed"
 TELL_EVERY_S = 10.0
 FRAMES = 16
 """Frames of a unit of bases."""
@@ -42,7 +43,7 @@ class CampaignRun:
     tests: int
 
 
-class _InterruptedError(Exception):
+class InterruptedCampaignError(Exception):
     """The engine gave back fewer units than it was given: somebody wished to stop."""
 
 
@@ -62,8 +63,8 @@ def run_campaign(
     folder = CampaignFolder(out)
     with folder.in_use(fresh=fresh, note=watch.note):
         campaign = plan_campaign(file, seed=seed)
-        manifest = _begin(folder, campaign, guided=guided)
-        progress = _CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
+        manifest = begin(folder, campaign, guided=guided)
+        progress = CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
         status: Status = "interrupted"
         tests_made = 0
         try:
@@ -79,7 +80,7 @@ def run_campaign(
             }
             folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
             folder.seal()
-        except _InterruptedError:
+        except InterruptedCampaignError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
         except ChangedError as error:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
@@ -87,7 +88,7 @@ def run_campaign(
     return CampaignRun(folder, status, tests_made)
 
 
-class _CampaignInProgress:
+class CampaignInProgress:
     """A campaign under way in a folder."""
 
     def __init__(
@@ -111,8 +112,14 @@ class _CampaignInProgress:
 
     def bases(self) -> PrunedBases:
         """Show all frames un-mutated where that is not done, and drop those that are too hard already."""
-        frames = self.campaign.job.frames
-        places = [range(at, min(at + FRAMES, len(frames))) for at in range(0, len(frames), FRAMES)]
+        bases = pruned(self.shown_clean(range(len(self.campaign.job.frames))), self.campaign)
+        for line in bases.words():
+            self.watch.note(line)
+        return bases
+
+    def shown_clean(self, frames: Sequence[int]) -> list[Row]:
+        """Return the rows of some frames, by their places, un-mutated; those that are missing are made."""
+        places = [frames[at : at + FRAMES] for at in range(0, len(frames), FRAMES)]
         units = [BaseUnit(f"{some[0]:08d}", tuple(some)) for some in places]
         missing = [unit for unit in units if (BASELINE, unit.id) not in self.done]
         if missing:
@@ -125,48 +132,60 @@ class _CampaignInProgress:
                     self.watch.advance(Counter(ok=len(next(pump).rows)))
             finally:
                 self.watch.end()
-        rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
-        bases = pruned(rows, self.campaign)
-        for line in bases.words():
-            self.watch.note(line)
-        return bases
+        return [row for unit in units for row in self.done[BASELINE, unit.id].rows]
+
+    def replayed(self, bases: PrunedBases, units: Sequence[ReplayUnit]) -> list[Row]:
+        """Return the rows of the tests of an earlier campaign; those that are missing are made."""
+        job = self.with_resources(bases)
+        missing = [unit for unit in units if (TESTS, unit.id) not in self.done]
+        if missing:
+            total = sum(len(unit.tests) for unit in units)
+            self._left = sum(len(unit.tests) for unit in missing)
+            self.watch.begin(total, total - self._left)
+            pump = self._pump(job, TESTS, deque(missing))
+            try:
+                for _ in missing:
+                    next(pump)
+            finally:
+                self.watch.end()
+        return [row for unit in units for row in self.done[TESTS, unit.id].rows]
 
     def tests(self, bases: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
-        job = self._with_resources(bases)
+        job = self.with_resources(bases)
         bandit = Bandit(campaign.classes, campaign.seed) if guided else None
-        rounds = Rounds(campaign.mutations, bases.places, campaign.seed, bandit)
+        rounds = Rounds(campaign.shares, bases.places, campaign.seed, wanted, bandit)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
         try:
-            while len(rounds.tests) < wanted and not rounds.spent(wanted):
-                if self._left is None and self._to_do(rounds):
-                    self.watch.begin(wanted, len(rounds.tests))
-                    self._left = wanted - len(rounds.tests)
-                rounds.take(self._round(rounds, wanted, feed, pump), wanted)
+            for stream in rounds.streams:
+                while not stream.over:
+                    if self._left is None and self._to_do(stream):
+                        self.watch.begin(wanted, len(rounds.tests))
+                        self._left = wanted - len(rounds.tests)
+                    stream.take(self._round(stream, feed, pump))
         finally:
             if self._left is not None:
                 self.watch.end()
-        return ("complete" if len(rounds.tests) >= wanted else "saturated"), rounds
+        return ("saturated" if rounds.short else "complete"), rounds
 
-    def _to_do(self, rounds: Rounds) -> bool:
-        return any((TESTS, unit.id) not in self.done for unit in rounds.next_round())
+    def _to_do(self, stream: Stream) -> bool:
+        return any((TESTS, unit.id) not in self.done for unit in stream.next_round())
 
     def _round(
-        self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
+        self, stream: Stream, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
     ) -> list[Sequence[Any]]:
         """Return the rows of the round's units: all of them, or as many as the missing tests need."""
-        units = rounds.next_round()
-        missing = wanted - len(rounds.tests)
-        needed = min(len(units), -(-missing // UNIT))
+        units = stream.next_round()
+        needed = min(len(units), -(-stream.missing // UNIT))
         while True:
             to_do = [unit for unit in units[:needed] if (TESTS, unit.id) not in self.done]
             feed.extend(to_do)
             for _ in to_do:
                 next(pump)
             finished = [self.done[TESTS, unit.id].rows for unit in units[:needed]]
-            if needed == len(units) or rounds.enough(finished, wanted):
+            if needed == len(units) or stream.enough(finished):
                 return finished
             needed += 1
 
@@ -184,7 +203,7 @@ class _CampaignInProgress:
             self.done[phase, unit.id] = finished
             self._advance(finished)
             yield finished
-        raise _InterruptedError
+        raise InterruptedCampaignError
 
     def _rest_on(self, files: Owners) -> None:
         """Write down which files code has read by itself, before a unit counts that rests on them."""
@@ -203,7 +222,8 @@ class _CampaignInProgress:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, bases: PrunedBases) -> FuzzJob:
+    def with_resources(self, bases: PrunedBases) -> FuzzJob:
+        """Cut out the objects of the bases, and return the job with them and the scores of the bases."""
         campaign = self.campaign
         chosen = {campaign.job.frames[place].id for place in bases.places}
         logs = tuple(
@@ -255,7 +275,13 @@ class _Building:
             self.watch.note(f"cutting out objects: {done} of {total} frames")
 
 
-def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> dict[str, Any]:
+def begin(
+    folder: CampaignFolder,
+    campaign: CampaignPlan,
+    *,
+    guided: bool,
+    replays: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Write down what the campaign is; a folder that holds another one is refused."""
     study = campaign.file.study
     manifest: dict[str, Any] = {
@@ -264,10 +290,12 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "version": VERSION,
         "key": campaign.key,
         "guided": guided,
+        "replays": replays,
         "study": study.name,
         "task": study.task,
         "seed": campaign.seed,
-        "mutations": list(campaign.mutations),
+        "shares": dict(campaign.shares),
+        "bins": dict(campaign.job.bins),
         "classes": campaign.classes,
         "scorer": campaign.job.scorer,
         "prune_below": campaign.prune_below,
@@ -275,15 +303,18 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "suts": {task.name: task.fingerprint for task in campaign.job.suts},
         "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
         "pixel_classes": {str(k): v for k, v in campaign.job.study.pixel_classes.items()},
+        "scene_classes": {str(k): v for k, v in campaign.job.meaning.pixel_classes.items()},
+        "remnant_share": campaign.job.remnant_share,
         "files_read": {},
     }
     if folder.manifest.exists():
         before = folder.read_manifest()
         if before.get("version") != VERSION:
             raise other_version(folder, before)
-        differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
+        differ = [name for name in ("key", "guided", "replays") if before.get(name) != manifest[name]]
         if differ:
-            difference = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
+            words = {"guided": "guided or not", "replays": "the tests that it replays"}
+            difference = words[differ[0]] if len(differ) == 1 and differ[0] in words else OTHERWISE
             raise StoreError(
                 "the folder holds another campaign",
                 where=str(folder.path),

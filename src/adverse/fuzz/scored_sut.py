@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from adverse.errors import IncompleteError, SutError
 from adverse.fuzz.job import FuzzJob
+from adverse.fuzz.objects import Sightings, View, seen_by_detector, seen_by_segmenter
 from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of, score_boxes
-from adverse.semantic import Scene
+from adverse.semantic import Thing, removal_mask
 from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import Stage
 from adverse.study.sut_queue import AnswerOrFault, ask_batch, asking_stage
@@ -29,6 +31,9 @@ class SceneScore:
     compat: Score | None
     fault: str | None
     answer: Detections | LabelMap | None
+    sightings: Sightings | None = None
+    without: Mapping[int, Score] = field(default_factory=dict)
+    """The score that it would have without one of its objects, by instance."""
     retried: int = 0
     """Attempts that failed before it answered."""
 
@@ -49,7 +54,7 @@ class ScoredSut:
             self.compat = published if COMPAT_IGNORED & set(classes.values()) else None
 
     def ask(
-        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None]
+        self, views: Sequence[View], settings: Sequence[str], tell: Callable[[Stage], None]
     ) -> Iterator[tuple[SceneScore, float]]:
         """Yield what the SUT says about each scene, and the seconds it took, batch by batch.
 
@@ -57,43 +62,60 @@ class ScoredSut:
         """
         batch = self.loaded.task.batch
         self.loaded.begin()
-        for start in range(0, len(scenes), batch):
-            some = scenes[start : start + batch]
-            stage = asking_stage(self.loaded, some[0].id, settings[start])
+        for start in range(0, len(views), batch):
+            some = views[start : start + batch]
+            stage = asking_stage(self.loaded, some[0].scene.id, settings[start])
             began = time.perf_counter()
-            replies = ask_batch(self.loaded, [scene.image for scene in some], stage, tell)
+            replies = ask_batch(self.loaded, [view.scene.image for view in some], stage, tell)
             if self.loaded.outage is not None:
                 raise _unreachable(self.loaded.outage)
             each_s = (time.perf_counter() - began) / len(some)
-            for scene, reply in zip(some, replies, strict=True):
-                scored = self._score(scene, reply.answer)
+            for view, reply in zip(some, replies, strict=True):
+                scored = self._score(view, reply.answer)
                 yield replace(scored, retried=0 if scored.fault else reply.failed), each_s
 
-    def _score(self, scene: Scene, answer: AnswerOrFault) -> SceneScore:
+    def _score(self, view: View, answer: AnswerOrFault) -> SceneScore:
         if isinstance(answer, SutError):
             return SceneScore(None, None, str(answer), None)
         if isinstance(answer, LabelMap) and self.judge is not None:
-            compat = None if self.compat is None else self.compat.score(scene.labels, answer.labels)
-            return SceneScore(self.judge.score(scene.labels, answer.labels), compat, None, answer)
+            return self._score_pixels(view, answer, self.judge)
         if isinstance(answer, Detections):
-            return self._score_boxes(scene, answer)
+            return self._score_boxes(view, answer)
         return SceneScore(None, None, f"the SUT answered with {type(answer).__name__}", None)
 
-    def _score_boxes(self, scene: Scene, answer: Detections) -> SceneScore:
-        job = self.job
+    def _score_pixels(self, view: View, answer: LabelMap, judge: Judge) -> SceneScore:
+        scene = view.scene
+        remnants = np.isin(scene.instances, sorted(view.ignored)) if view.ignored else None
+        score = judge.score(scene.labels, answer.labels, remnants)
+        compat = None if self.compat is None else self.compat.score(scene.labels, answer.labels)
+        without = {
+            thing.instance: judge.score(scene.labels, answer.labels, removal_mask(scene, thing))
+            for thing in _removable(view)
+        }
+        return SceneScore(score, compat, None, answer, seen_by_segmenter(view, answer, judge), without)
+
+    def _score_boxes(self, view: View, answer: Detections) -> SceneScore:
+        job, scene = self.job, view.scene
         targets = job.study.targets
         wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
         wanted_rows = [row for row, label in enumerate(answer.labels.tolist()) if label in wanted]
         on_targets = answer.take(wanted_rows)
-        score = score_boxes(
-            scene.truth(targets),
-            on_targets,
-            [wanted[label] for label in on_targets.labels.tolist()],
-            len(targets),
-            by="recall" if job.scorer == "recall" else "ap",
-            threshold=job.threshold,
-        )
-        return SceneScore(score, None, None, on_targets)
+        labels = [wanted[label] for label in on_targets.labels.tolist()]
+
+        def score(ignored: frozenset[int]) -> Score:
+            truth = scene.truth(targets, ignored=ignored)
+            by: Literal["recall", "ap"] = "recall" if job.scorer == "recall" else "ap"
+            return score_boxes(truth, on_targets, labels, len(targets), by=by, threshold=job.threshold)
+
+        names = [targets[label] for label in labels]
+        sightings = seen_by_detector(view, on_targets, names, targets, job.threshold)
+        without = {thing.instance: score(view.ignored | {thing.instance}) for thing in _removable(view)}
+        return SceneScore(score(view.ignored), None, None, on_targets, sightings, without)
+
+
+def _removable(view: View) -> list[Thing]:
+    things = sorted(view.scene.things.values())
+    return [thing for thing in things if view.scene.class_of(thing) in view.removable]
 
 
 def _unreachable(outage: SutError) -> IncompleteError:

@@ -48,13 +48,14 @@ COMPAT_IGNORED = frozenset(
 """The classes that the published scorer left out."""
 VOID, NOTHING = 255, 254
 """In judged maps: a pixel that does not count; an answer that is no judged class."""
-INCONSISTENT = 1.0
-"""Percentage points from which on a drop is an inconsistency."""
-BINS = {"moderate": (1.0, 5.0), "significant": (5.0, 10.0), "extreme": (10.0, 100.0)}
-"""[low, high) of each kind of inconsistency; the last one holds its end."""
+Bins = Mapping[str, float]
+"""Percentage points from which on a drop is an inconsistency of each kind, the mildest first."""
+BINS: Bins = {"moderate": 1.0, "significant": 5.0, "extreme": 10.0}
+"""The paper's."""
+ALL = "all"
+"""In tables: all mutations or bins together."""
 
 Scorer = Literal["pixels", "compat", "ap", "recall"]
-Bin = Literal["moderate", "significant", "extreme"]
 
 
 class Score(NamedTuple):
@@ -79,14 +80,18 @@ class Judge:
     truth: NDArray[np.uint8]
     answer: NDArray[np.uint8]
 
-    def score(self, true: NDArray[Any], answer: NDArray[Any]) -> Score:
-        """Return right and judged pixels of an answer (H,W) to a true map (H,W).
+    def score(
+        self, true: NDArray[Any], answer: NDArray[Any], ignored: NDArray[np.bool_] | None = None
+    ) -> Score:
+        """Return right and judged pixels of an answer (H,W) to a true map (H,W), those ignored left out.
 
         >>> judge = judge_of({7: "road", 26: "car"}, {0: "car", 1: "road"})
         >>> judge.score(np.array([[7, 26, 0]]), np.array([[1, 1, 1]]))
         Score(right=1, judged=2)
         """
         wanted = self.truth[true]
+        if ignored is not None:
+            wanted[ignored] = VOID
         judged = int(np.count_nonzero(wanted != VOID))
         return Score(int(np.count_nonzero(wanted == self.answer[answer])), judged)
 
@@ -117,15 +122,28 @@ def drop_of(before: Score, after: Score) -> float | None:
     return None if was is None or now is None else was - now
 
 
-def bin_of(drop: float | None) -> Bin | None:
+def bin_of(drop: float | None, bins: Bins = BINS) -> str | None:
     """Return the kind of inconsistency that a drop is; None for what is none.
 
     >>> [bin_of(drop) for drop in (0.99, 1.0, 5.0, 10.0, 100.0, -3.0, None)]
     [None, 'moderate', 'significant', 'extreme', 'extreme', None, None]
     """
-    if drop is None or drop < INCONSISTENT:
-        return None
-    return "moderate" if drop < 5 else "significant" if drop < 10 else "extreme"
+    return None if drop is None else next((name for name in [*bins][::-1] if drop >= bins[name]), None)
+
+
+def least_drop(bins: Bins) -> float:
+    """Return the percentage points from which on a drop is an inconsistency at all."""
+    return min(bins.values())
+
+
+def bin_range(name: str, bins: Bins) -> str:
+    """Return from where to where a kind goes.
+
+    >>> [bin_range(name, BINS) for name in BINS]
+    ['[1, 5)', '[5, 10)', '[10, 100]']
+    """
+    ends = dict(zip(bins, [*list(bins.values())[1:], None], strict=True))
+    return f"[{bins[name]:g}, 100]" if ends[name] is None else f"[{bins[name]:g}, {ends[name]:g})"
 
 
 OVERLAP = 0.5

@@ -18,8 +18,8 @@ import numpy as np
 
 from adverse.curves.interval import Interval, interval_cells, stratified
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import CampaignOutcome, Case
-from adverse.fuzz.scoring import BINS
+from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, Case
+from adverse.fuzz.scoring import ALL
 from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.journal import Journal
@@ -161,10 +161,11 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[ReviewedBin]
     """
     latest = votes.latest()
     worst = _worst_bins(outcome)
+    bins = [*outcome.campaign.bins, OBJECTS]
     rows = []
     for sut in outcome.suts:
-        for name in (*BINS, "all"):
-            failed = [test for test in outcome.tests[sut] if test.bin and name in ("all", test.bin)]
+        for name in (*bins, ALL):
+            failed = [test for test in outcome.tests[sut] if test.failed and name in (ALL, part_of(test))]
             verdicts = {test.key: verdict(latest.get(test.key, {})) for test in failed}
             counts = Counter(verdicts.values())
             sure = [test for test in failed if verdicts[test.key] in ("true", "false")]
@@ -173,22 +174,27 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[ReviewedBin]
             logs = sorted({test.log for test in failed})
             sizes = Counter(worst[test.key] for test in failed)
             interval = stratified(
-                np.array([[wrong[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
-                np.array([[trials[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
-                [sizes[part] for part in BINS],
+                np.array([[wrong[log, part] for part in bins] for log in logs]).reshape(-1, len(bins)),
+                np.array([[trials[log, part] for part in bins] for log in logs]).reshape(-1, len(bins)),
+                [sizes[part] for part in bins],
             )
             rows.append(ReviewedBin(sut, name, len(failed), counts, interval))
     return rows
 
 
+def part_of(test: Case) -> str:
+    """Return the part of the review that a failure is in: its bin, or that of objects alone."""
+    return test.bin or OBJECTS
+
+
 def review_order(outcome: CampaignOutcome) -> list[str]:
-    """Return the keys of all failures: extreme ones first, each bin shuffled.
+    """Return the keys of all failures: extreme ones first, each bin shuffled; those of objects alone last.
 
     So a review that stops early has seen a fair sample of the bin it stopped in.
     """
     worst = _worst_bins(outcome)
     order: list[str] = []
-    for name in reversed(BINS):
+    for name in [OBJECTS, *outcome.campaign.bins][::-1]:
         keys = sorted(key for key, worst_bin in worst.items() if worst_bin == name)
         rng = generator(outcome.campaign.seed, "review", name)
         order += [keys[place] for place in rng.permutation(len(keys)).tolist()]
@@ -198,11 +204,11 @@ def review_order(outcome: CampaignOutcome) -> list[str]:
 def _worst_bins(outcome: CampaignOutcome) -> dict[str, str]:
     """Return for each failure the worst bin that it has with any SUT: where the review shows it."""
     worst: dict[str, str] = {}
-    rank = {name: place for place, name in enumerate(BINS)}
+    rank = {name: place for place, name in enumerate((OBJECTS, *outcome.campaign.bins))}
     for sut in outcome.suts:
         for test in outcome.tests[sut]:
-            if test.bin and rank[test.bin] >= rank.get(worst.get(test.key, ""), -1):
-                worst[test.key] = test.bin
+            if test.failed and rank[part_of(test)] >= rank.get(worst.get(test.key, ""), -1):
+                worst[test.key] = part_of(test)
     return worst
 
 
@@ -210,5 +216,5 @@ def failing(outcome: CampaignOutcome, key: str) -> Sequence[tuple[str, Case]]:
     """Return the SUTs that a test fails, and the test as each of them saw it."""
     cases = []
     for sut in outcome.suts:
-        cases += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
+        cases += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.failed]
     return cases

@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from adverse.content import Changed, ChangedError, PlannedFiles
 from adverse.errors import DataError, MutationError, one_line
 from adverse.fuzz.bandit import GRID, Arm
+from adverse.fuzz.features import features_of
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
 from adverse.fuzz.job import (
     DUPLICATE,
@@ -26,12 +28,15 @@ from adverse.fuzz.job import (
     Before,
     FuzzJob,
     FuzzRecords,
+    ReplayedTest,
+    ReplayUnit,
     TestUnit,
     key_number,
     unpacked_keys,
 )
+from adverse.fuzz.objects import ObjectVerdict, View, verdicts_on, view_of
 from adverse.fuzz.scored_sut import SceneScore, ScoredSut, answer_file, instances_png, png
-from adverse.fuzz.scoring import INCONSISTENT, drop_of
+from adverse.fuzz.scoring import drop_of, least_drop
 from adverse.plugins import Registry
 from adverse.seeds import generator
 from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose, scene_of
@@ -90,6 +95,7 @@ def _size(scene: Scene | str) -> int:
 
 
 UNCHANGED = "nothing changed"
+OTHER_PICTURE = "its recipe makes another picture now"
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ class FuzzWorker:
 
     def do(
         self,
-        unit: BaseUnit | TestUnit,
+        unit: BaseUnit | TestUnit | ReplayUnit,
         *,
         isolate: frozenset[int] = frozenset(),
         avoid: Avoid = NOTHING_TO_AVOID,
@@ -173,11 +179,21 @@ class FuzzWorker:
         read = self.worker.files_read(set(range(len(self.job.suts))), mutated=False)
         return replace(done, files_read=read)
 
-    def _records(self, unit: BaseUnit | TestUnit, isolate: frozenset[int], avoid: Avoid) -> FuzzRecords:
+    def _records(
+        self, unit: BaseUnit | TestUnit | ReplayUnit, isolate: frozenset[int], avoid: Avoid
+    ) -> FuzzRecords:
         suts = [self._scored_sut(index, alone=index in isolate) for index in range(len(self.job.suts))]
         if isinstance(unit, BaseUnit):
             return self._bases(unit, suts, avoid)
-        return self._tests(unit, suts, avoid)
+        if isinstance(unit, ReplayUnit):
+            numbered = enumerate(unit.tests, start=unit.first)
+            return self._tests([self._replayed(number, test, avoid) for number, test in numbered], suts)
+        drawn_before = set(unpacked_keys(unit.drawn_before))
+        drawn = [
+            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
+            for number, arm in enumerate(unit.arms)
+        ]
+        return self._tests(drawn, suts)
 
     def close(self) -> None:
         """Let go of the SUTs."""
@@ -202,16 +218,15 @@ class FuzzWorker:
         files: dict[str, bytes] = {}
         scenes = {place: self.scenes.get(place, avoid) for place in unit.frames}
         usable = {place: scene for place, scene in scenes.items() if isinstance(scene, Scene)}
+        views = [View(scene, removable=self.job.removable) for scene in usable.values()]
         scores: dict[int, dict[str, Any]] = {place: {} for place in usable}
         for sut in suts:
             name = sut.loaded.task.name
             names = {str(label): meaning for label, meaning in sorted(sut.names.items())}
             files[names_file(name)] = json.dumps({"sut": name, "names": names}, indent=1).encode()
             settings = ["un-mutated"] * len(usable)
-            for place, (scored, _) in zip(
-                usable, sut.ask(list(usable.values()), settings, self.tell), strict=True
-            ):
-                scores[place][name] = _scores(scored)
+            for place, (scored, _) in zip(usable, sut.ask(views, settings, self.tell), strict=True):
+                scores[place][name] = _scores(scored) | _seen(scored)
                 if scored.answer is not None:
                     ending, data = answer_file(scored.answer)
                     files[base_file(self.job.frames[place].id, sut_stem(name) + ending)] = data
@@ -221,14 +236,9 @@ class FuzzWorker:
             rows.append(row)
         return FuzzRecords(rows, files)
 
-    def _tests(self, unit: TestUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
-        drawn_before = set(unpacked_keys(unit.drawn_before))
-        attempts = [
-            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
-            for number, arm in enumerate(unit.arms)
-        ]
+    def _tests(self, attempts: Sequence[FuzzDraw], suts: Sequence[ScoredSut]) -> FuzzRecords:
         shown = [attempt for attempt in attempts if attempt.mutated is not None]
-        scenes = [attempt.mutated.scene for attempt in shown if attempt.mutated is not None]
+        views = [self._view(attempt) for attempt in shown]
         scored: dict[int, dict[str, SceneScore]] = {attempt.draw: {} for attempt in shown}
         times: list[dict[str, Any]] = [
             {"mutation": attempt.arm.mutation, "generation_s": attempt.seconds} for attempt in shown
@@ -236,7 +246,7 @@ class FuzzWorker:
         settings = [f"{attempt.arm.mutation}, draw {attempt.draw}" for attempt in shown]
         for sut in suts:
             name = sut.loaded.task.name
-            for place, (answer, each_s) in enumerate(sut.ask(scenes, settings, self.tell)):
+            for place, (answer, each_s) in enumerate(sut.ask(views, settings, self.tell)):
                 scored[shown[place].draw][name] = answer
                 times[place][f"sut {name}"] = each_s
         rows, files = [], {}
@@ -253,19 +263,39 @@ class FuzzWorker:
             rows.append(row)
         return FuzzRecords(rows, files, times)
 
+    def _replayed(self, number: int, test: ReplayedTest, avoid: Avoid) -> FuzzDraw:
+        """Make a test again; what comes out otherwise is no test, and says why."""
+        began = time.perf_counter()
+        recipe = Recipe.from_json(test.recipe)
+        scene = self.scenes.get(test.place, avoid)
+        why = scene if isinstance(scene, str) else avoid.reason(scene.id, recipe.mutation)
+        if isinstance(scene, Scene) and why is None:
+            self.tell(Stage(MUTATING, scene.id, recipe.mutation))
+            try:
+                mutated = apply(recipe, scene, self.resources)
+            except MutationError as error:
+                why = str(error)
+            else:
+                if mutated.scene.picture == test.picture:
+                    spent = time.perf_counter() - began
+                    return FuzzDraw(number, test.arm, Counter(), recipe, scene, mutated, spent)
+                why = OTHER_PICTURE
+        return FuzzDraw(number, test.arm, Counter({why or "": 1}), None, None, None, 0.0)
+
     def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
         """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
         began = time.perf_counter()
-        rng = generator(unit.seed, "fuzz", str(draw))
+        rng = generator(unit.seed, "fuzz", unit.stream, str(draw))
         refused: Counter[str] = Counter()
-        for turn in range(len(unit.bases)):
+        wishes: list[tuple[str, ...]] = [unit.known, ()] if unit.known else [()]
+        for known, turn in product(wishes, range(len(unit.bases))):  # objects that failed already come last
             place = unit.bases[(draw + turn) % len(unit.bases)]
             scene = self.scenes.get(place, avoid)
             if isinstance(scene, str) or avoid.reason(scene.id, arm.mutation) is not None:
                 refused["base frame that cannot be used"] += 1
                 continue
             self.tell(Stage(MUTATING, scene.id, arm.mutation))
-            recipe = self._proposed(scene, arm, rng, refused)
+            recipe = self._proposed(scene, arm, rng, refused, known)
             if recipe is None:
                 continue
             number = key_number(recipe.key())
@@ -289,13 +319,36 @@ class FuzzWorker:
         return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
 
     def _proposed(
-        self, scene: Scene, arm: Arm, rng: np.random.Generator, refused: Counter[str]
+        self,
+        scene: Scene,
+        arm: Arm,
+        rng: np.random.Generator,
+        refused: Counter[str],
+        known: Sequence[str],
     ) -> Recipe | None:
-        cell = Cell(arm.object_class, arm.position, GRID, arm.size_px)
+        size_px = arm.size_px(scene.size[0])
+        cell = Cell(arm.object_class, arm.position, GRID, size_px, avoid=frozenset(known))
         proposal = propose(
             arm.mutation, scene, self.resources, rng, self.job.options, where=cell, counted=refused
         )
         return None if isinstance(proposal, Rejected) else proposal
+
+    def _view(self, attempt: FuzzDraw) -> View:
+        if attempt.mutated is None or attempt.base is None:
+            raise MutationError("only a test can be shown")
+        return view_of(attempt.mutated, attempt.base, remnant_share=self.job.remnant_share)
+
+    def _verdicts(self, attempt: FuzzDraw, was: Before | None, now: SceneScore) -> tuple[ObjectVerdict, ...]:
+        if was is None or now.sightings is None or attempt.mutated is None or attempt.base is None:
+            return ()
+        return verdicts_on(
+            attempt.mutated,
+            attempt.base,
+            was.sightings,
+            now.sightings,
+            visible_share=self.job.visible_share,
+            task=self.job.study.task,
+        )
 
     def _outcome(self, attempt: FuzzDraw, scored: dict[str, SceneScore]) -> dict[str, Any]:
         """Return the fields of a row that a test has: its recipe, each SUT's score and drop."""
@@ -305,9 +358,16 @@ class FuzzWorker:
         suts = {}
         kept = False
         for was, (name, now) in zip(before, scored.items(), strict=True):
-            drop = None if was is None or now.score is None else drop_of(was[0], now.score)
-            suts[name] = _scores(now) | {"drop": drop, "compat_drop": _compat_drop(was, now)}
-            kept = kept or now.fault is not None or (drop is not None and drop >= INCONSISTENT)
+            drop = _drop(attempt, was, now)
+            verdicts = self._verdicts(attempt, was, now)
+            suts[name] = _scores(now) | {
+                "drop": drop,
+                "compat_drop": _compat_drop(attempt, was, now),
+                "verdicts": [verdict.plain() for verdict in verdicts],
+                "added": _added(attempt, now),
+            }
+            fell = drop is not None and drop >= least_drop(self.job.bins)
+            kept = kept or now.fault is not None or fell or bool(verdicts)
         return {
             "key": attempt.recipe.key(),
             "picture": attempt.mutated.scene.picture,
@@ -315,13 +375,41 @@ class FuzzWorker:
             "base": attempt.base.id,
             "log": attempt.base.log_id,
             "thing": attempt.recipe.donor or f"{attempt.base.id}#{attempt.mutated.instance}",
+            "features": features_of(attempt.recipe, attempt.mutated, attempt.base),
             "suts": suts,
             "kept": kept,
         }
 
 
-def _compat_drop(was: Before | None, now: SceneScore) -> float | None:
-    return None if was is None or was[1] is None or now.compat is None else drop_of(was[1], now.compat)
+def _drop(attempt: FuzzDraw, was: Before | None, now: SceneScore) -> float | None:
+    """Return by how much the score fell: what was removed counts neither before nor after."""
+    if was is None or now.score is None or attempt.mutated is None:
+        return None
+    removed = attempt.mutated.instance if attempt.arm.mutation == "remove_object" else None
+    return drop_of(was.score if removed is None else was.without[removed], now.score)
+
+
+def _compat_drop(attempt: FuzzDraw, was: Before | None, now: SceneScore) -> float | None:
+    """Return what the published scorer says; of removed objects, which the paper does not have, nothing."""
+    if attempt.arm.mutation == "remove_object" or was is None or was.compat is None or now.compat is None:
+        return None
+    return drop_of(was.compat, now.compat)
+
+
+def _added(attempt: FuzzDraw, now: SceneScore) -> float | None:
+    """Return how much of what was added a SUT sees; None where nothing was, or it is not its class."""
+    if attempt.mutated is None or attempt.base is None or now.sightings is None:
+        return None
+    instance = attempt.mutated.instance
+    if instance is None or instance in attempt.base.things:
+        return None
+    return now.sightings.overlap.get(instance)
+
+
+def _seen(scored: SceneScore) -> dict[str, Any]:
+    """Return what later tests on a base need of an answer to it."""
+    without = {str(instance): list(score) for instance, score in scored.without.items()}
+    return {"sightings": None if scored.sightings is None else scored.sightings.plain(), "without": without}
 
 
 def _scores(scored: SceneScore) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from statistics import fmean, median
 from typing import Any
 
 from adverse.curves.interval import Interval
+from adverse.fuzz.causes import Cause, causes_of
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
-from adverse.fuzz.scoring import BINS
+from adverse.fuzz.objects import KINDS, ObjectVerdict
+from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, Case, weights_text
+from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
@@ -23,12 +26,18 @@ from adverse.text import shown
 
 REASONS = 12
 """Refusals that are shown; all are in the CSV."""
-DISCOVERED = {"inconsistencies": "failing tests", "bases": "failing frames", "objects": "failing objects"}
+DISCOVERED = {"bases": "frames", "objects": "objects"}
 
 
 def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None = None) -> list[Table]:
     """Return the tables that are a pure function of the campaign."""
-    made = [counts_table(outcome), discovery_table(outcome), refusals_table(outcome)]
+    made = [
+        counts_table(outcome),
+        objects_table(outcome),
+        causes_table(outcome),
+        discovery_table(outcome),
+        refusals_table(outcome),
+    ]
     if len(outcome.suts) > 1:
         made.append(overlap_table(outcome))
     if comparison:
@@ -39,12 +48,17 @@ def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None 
 def counts_table(outcome: CampaignOutcome) -> Table:
     """Return counts for each SUT x mutation x bin, and the rate."""
     counts = outcome.counts()
+    bins = outcome.campaign.bins
     rows = tuple(
         (
             Cell(row.sut),
-            Cell(row.mutation, tone="strong" if row.mutation == ALL else ""),
+            Cell(
+                row.mutation,
+                details=(f"rate: {weights_text(row.weights)}",) if row.weights else (),
+                tone="strong" if row.mutation == ALL else "",
+            ),
             Cell(row.tests),
-            *(Cell(row.bins[name]) for name in BINS),
+            *(Cell(row.bins[name]) for name in bins),
             Cell(row.inconsistencies),
             _interval_cell(row.per_1000, ".1f"),
             Cell(row.published_scorer),
@@ -54,15 +68,75 @@ def counts_table(outcome: CampaignOutcome) -> Table:
     )
     headings = (
         *columns("SUT", "mutation", "tests", left=2),
-        *(Column(f"{name} {_range(name)}", brief=name[:3]) for name in BINS),
-        Column("all"),
+        *(Column(heading, brief=name[:3]) for name, heading in _headings(bins).items()),
+        Column(ALL),
         Column(RATE, ".1f", brief="per 1,000"),
         Column(PUBLISHED, brief="paper"),
         Column("faults"),
     )
     groups = {number: "" for number, row in enumerate(counts) if row.mutation == ALL}
-    title = "Inconsistencies: tests whose score falls by 1 percentage point or more"
+    title = f"Inconsistencies: tests whose score falls by {_points(bins)} or more"
     return Table("counts", title, headings, rows, tuple(row.record() for row in counts), groups)
+
+
+def objects_table(outcome: CampaignOutcome) -> Table:
+    """Return what goes wrong with objects, for each SUT x mutation."""
+    counts = outcome.object_counts()
+    rows = tuple(
+        (
+            Cell(row.sut),
+            Cell(row.mutation),
+            Cell(row.answered),
+            *(Cell(row.kinds[kind]) for kind in KINDS),
+            _interval_cell(row.per_1000, ".1f"),
+            Cell(row.added, text=None if row.added is None else f"{row.added:.2f}"),
+        )
+        for row in counts
+    )
+    headings = (
+        *columns("SUT", "mutation", "tests", left=2),
+        *columns(*OBJECT_HEADS),
+        Column(RATE, ".1f", brief="per 1,000"),
+        Column("added object, median IoU", ".2f", brief="IoU"),
+    )
+    title = "Objects: tests in which one is missed, lost or made up, whatever the image scores"
+    return Table("objects", title, headings, rows, tuple(row.record() for row in counts))
+
+
+def causes_table(outcome: CampaignOutcome) -> Table:
+    """Return what failures share, for each SUT, with what no cause holds as a last row."""
+    rows: list[tuple[Cell, ...]] = []
+    records: list[dict[str, Any]] = []
+    for found in (causes_of(outcome, sut) for sut in outcome.suts):
+        for cause in found.causes:
+            counts = f"{cause.failures} of {cause.tests}", f"{cause.other_failures} of {cause.other_tests}"
+            words = Cell(shown(cause.words, longest=300))
+            rows.append((Cell(cause.sut), words, *map(Cell, counts), _interval_cell(cause.rate, ".1f")))
+            records.append(cause.record())
+        rest = f"{found.unexplained} of {found.failures} failures share nothing that stands out."
+        rows.append((Cell(found.sut), Cell(rest), Cell(), Cell(), Cell()))
+    headings = (
+        *columns("SUT", "cause", "failing", "of the others", left=4),
+        Column(RATE, ".1f", brief="per 1,000"),
+    )
+    title = "What failures share, against the tests that do not"
+    return Table("causes", title, headings, tuple(rows), tuple(records))
+
+
+def cause_lines(outcome: CampaignOutcome) -> list[str]:
+    """Return what failures share, a sentence for each cause."""
+    lines = []
+    for found in (causes_of(outcome, sut) for sut in outcome.suts):
+        lines += [f"{shown(found.sut)}: {shown(cause.words, longest=300)}" for cause in found.causes]
+    return lines
+
+
+def object_tables(outcome: CampaignOutcome) -> Iterator[Table]:
+    """Yield the verdicts about objects for each SUT, narrow enough for a terminal."""
+    whole = objects_table(outcome)
+    for sut in outcome.suts:
+        table = whole.where("SUT", sut).only("mutation", "tests", *OBJECT_HEADS, RATE)
+        yield replace(table, title=f"{shown(sut)}: objects missed, lost or made up")
 
 
 def _interval_cell(interval: Interval, spec: str) -> Cell:
@@ -73,12 +147,14 @@ def _interval_cell(interval: Interval, spec: str) -> Cell:
 def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
     """Yield the counts of each SUT, narrow enough for a terminal."""
     whole = counts_table(outcome)
-    bins = [f"{name} {_range(name)}" for name in BINS]
+    bins = outcome.campaign.bins
     for sut in outcome.suts:
-        table = whole.where("SUT", sut).only("mutation", "tests", *bins, RATE, PUBLISHED)
-        yield replace(table, title=f"{shown(sut)}: drops of 1 point or more")
+        table = whole.where("SUT", sut).only("mutation", "tests", *_headings(bins).values(), RATE, PUBLISHED)
+        yield replace(table, title=f"{shown(sut)}: drops of {_points(bins)} or more")
 
 
+OBJECT_HEADS = ("added, not found", "lost", "phantom")
+"""One for each kind of verdict."""
 RATE, PUBLISHED = "per 1,000 tests", "by the published scorer"
 
 
@@ -91,6 +167,7 @@ def discovery_table(outcome: CampaignOutcome) -> Table:
         (
             Cell(row["sut"]),
             Cell(DISCOVERED[row["of"]]),
+            Cell(row["severity"]),
             Cell(str(row["tests"])),
             Cell(row["expected"]),
             Cell(row["permuted"]),
@@ -98,9 +175,16 @@ def discovery_table(outcome: CampaignOutcome) -> Table:
         for row in records
         if row["tests"] in chosen
     )
-    headings = ("SUT", "distinct", "after tests", "found, all orders", "found, mean of 10 orders")
+    headings = (
+        "SUT",
+        "distinct",
+        "this bad or worse",
+        "after tests",
+        "found, all orders",
+        "found, mean of 10 orders",
+    )
     title = "Found after so many tests: all points are in the CSV"
-    return Table("discovery", title, columns(*headings, format=".1f", left=2), rows, tuple(records))
+    return Table("discovery", title, columns(*headings, format=".1f", left=3), rows, tuple(records))
 
 
 def refusals_table(outcome: CampaignOutcome) -> Table:
@@ -140,15 +224,24 @@ def guiding_table(comparison: Sequence[GuidedGain]) -> Table:
     rows = tuple(
         (
             Cell(row.sut),
-            Cell(row.guided.value),
-            Cell(row.unguided.value),
+            Cell(row.guided.value, details=(weights_text(row.guided_weights),)),
+            Cell(row.unguided.value, details=(weights_text(row.unguided_weights),)),
             _interval_cell(row.difference, ".1f"),
             Cell(f"{row.guided_bases} / {row.unguided_bases}"),
             Cell(f"{row.guided_objects} / {row.unguided_objects}"),
+            Cell(f"{row.guided_kinds} / {row.unguided_kinds}"),
         )
         for row in comparison
     )
-    headings = ("SUT", "guided", "unguided", "difference", "failing frames", "failing objects")
+    headings = (
+        "SUT",
+        "guided",
+        "unguided",
+        "difference",
+        "failing frames",
+        "failing objects",
+        "kinds of failure",
+    )
     title = "Inconsistencies per 1,000 tests, guided beside unguided (same tests, same seed)"
     return Table(
         "guided", title, columns(*headings, format=".1f"), rows, tuple(row.record() for row in comparison)
@@ -172,16 +265,25 @@ def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
 
 
 def discovery_chart(outcome: CampaignOutcome) -> Chart:
-    """Return the discovery curves: distinct failing frames and objects, and failing tests."""
+    """Return the discovery curves: distinct failing frames and objects, by how badly they fail.
+
+    Severities that nothing reached are left out, but for the mildest.
+    """
     data = outcome.discovery()
     panels = []
-    for kind, words in DISCOVERED.items():
-        lines = []
-        for sut in outcome.suts:
-            mine = [row for row in data if row["sut"] == sut and row["of"] == kind]
-            lines.append(Line(shown(sut), [row["tests"] for row in mine], [row["expected"] for row in mine]))
-        title = f"distinct {words} found, mean over all orders of the tests"
-        panels.append(time_panel(title, "tests", lines))
+    for number, severity in enumerate((*outcome.campaign.bins, OBJECTS)):
+        for kind, words in DISCOVERED.items():
+            lines, most = [], 0.0
+            for sut in outcome.suts:
+                facts = {"sut": sut, "of": kind, "severity": severity}
+                mine = [row for row in data if facts.items() <= row.items()]
+                curve = [row["expected"] for row in mine]
+                lines.append(Line(shown(sut), [row["tests"] for row in mine], curve))
+                most = max(most, *curve)
+            if most or not number:
+                how = "verdicts about objects" if severity == OBJECTS else f"{shown(severity)} or worse"
+                title = f"distinct {words} that fail, {how}: mean over all orders"
+                panels.append(time_panel(title, "tests", lines))
     return Chart("Discovery", panels)
 
 
@@ -202,19 +304,29 @@ def tests_table(outcome: CampaignOutcome) -> Table:
         flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
         flat["picture"] = row["picture"]
         for sut, result in row["suts"].items():
+            said = "; ".join(ObjectVerdict.read(verdict).words for verdict in result["verdicts"])
             flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": result["fault"]}
+            flat |= {f"objects.{sut}": said, f"added.{sut}": result["added"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
 
 
-def _range(name: str) -> str:
-    low, high = BINS[name]
-    return f"[{low:g}, {high:g}{']' if high == 100 else ')'}"
+def _headings(bins: Bins) -> dict[str, str]:
+    """Return the heading of each bin: its name and where it begins and ends."""
+    return {name: f"{name} {bin_range(name, bins)}" for name in bins}
+
+
+def _points(bins: Bins) -> str:
+    """Return from how many percentage points on a drop is an inconsistency."""
+    least = least_drop(bins)
+    return f"{least:g} percentage point{'s' if least != 1 else ''}"
 
 
 FILE = "fuzz.html"
 HEADS = {
     "counts": "What fails",
+    "objects": "Objects",
+    "causes": "Causes",
     "discovery": "How fast it was found",
     "refusals": "What was refused",
     "overlap": "Failures that SUTs share",
@@ -223,6 +335,14 @@ HEADS = {
 }
 MOST_FAILURES = 36
 """Failures on the page; all of them are in the folder and on the review page."""
+
+
+@dataclass(frozen=True)
+class PicturedCause:
+    """A cause as the page shows it: its sentence, and one failure."""
+
+    cause: Cause
+    views: tuple[FailureView, ...]
 
 
 @dataclass(frozen=True)
@@ -250,15 +370,25 @@ def write_fuzz_page(
         PicturedFailure(sut, test, tuple(pictures.view(test.key, test.base, sut, view) for view in VIEWS))
         for sut, test in chosen
     ]
+    every = [cause for sut in outcome.suts for cause in causes_of(outcome, sut).causes]
+    causes = [
+        PicturedCause(
+            cause,
+            tuple(pictures.view(cause.example.key, cause.example.base, cause.sut, view) for view in VIEWS),
+        )
+        for cause in every
+    ]
     page = rendered(
         "fuzz.html",
+        causes=causes,
         title=shown(outcome.campaign.study),
         words=summary_words(outcome),
         tables=tables,
         heads=HEADS,
         curves=discovery_chart(outcome).svg(),
         items=items,
-        total=sum(any(test.bin for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
+        points=_points(outcome.campaign.bins),
+        total=sum(any(test.failed for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
         legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
         facts=_facts(outcome),
     )
@@ -322,18 +452,27 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
         lines.append(
-            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by 1 point or more; "
-            f"distinct frames among them: {frames}."
+            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by {_points(campaign.bins)} or "
+            f"more; distinct frames among them: {frames}."
+        )
+        wrong = [test for test in outcome.tests[sut] if test.verdicts]
+        kinds = Counter(verdict.kind for test in wrong for verdict in test.verdicts)
+        words = ", ".join(f"{kinds[kind]} {head}" for kind, head in zip(KINDS, OBJECT_HEADS, strict=True))
+        small = sum(test.bin is None for test in wrong)
+        lines.append(
+            f"{shown(sut)}: {len(wrong)} tests have a wrong object ({words}); {small} of them hardly move "
+            "the score."
         )
     share = outcome.saturation
     lines.append(
         f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
         + ("." if share is None else f" ({share:.2%} of all drawn).")
     )
-    if campaign.status == "saturated":
+    if outcome.short:
+        which = ", ".join(f"{made} of {wanted} of {name}" for name, (made, wanted) in outcome.short.items())
         lines.append(
-            f"No more than {count} of the {campaign.requested} requested tests could be made: the checks "
-            "refuse the rest, or everything was drawn before."
+            f"No more than {count} of the {campaign.requested} requested tests could be made ({which}): the "
+            "checks refuse the rest, or everything was drawn before."
         )
     return lines
 
@@ -343,7 +482,7 @@ def in_turns(outcome: CampaignOutcome, count: int) -> list[tuple[str, Case]]:
     turns: list[tuple[int, int, str, Case]] = []
     for order, sut in enumerate(outcome.suts):
         for mutation in outcome.campaign.mutations:
-            mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
+            mine = [test for test in outcome.tests[sut] if test.failed and test.mutation == mutation]
             mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
             turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
     turns.sort(key=lambda entry: (entry[0], entry[1], entry[3].mutation, entry[3].number))
@@ -386,14 +525,16 @@ def guiding_lines(comparison: Sequence[GuidedGain]) -> list[str]:
         interval = row.difference.text(".1f")
         rates = [_rate(rate.value) for rate in (row.guided, row.unguided, row.difference)]
         lines.append(
-            f"{row.sut}: guided {rates[0]}, unguided {rates[1]} inconsistencies per 1,000 tests; "
+            f"{row.sut}: guided {rates[0]} ({weights_text(row.guided_weights)}), unguided {rates[1]} "
+            f"({weights_text(row.unguided_weights)}) inconsistencies per 1,000 tests; "
             f"difference {rates[2]}"
             + (f" ({interval})" if interval else "")
             + f": {_meaning(row.difference)}"
         )
         lines.append(
             f"  distinct failing frames {row.guided_bases} guided, {row.unguided_bases} unguided; "
-            f"objects {row.guided_objects} and {row.unguided_objects}"
+            f"objects {row.guided_objects} and {row.unguided_objects}; "
+            f"kinds of failure {row.guided_kinds} and {row.unguided_kinds}"
         )
     return lines
 

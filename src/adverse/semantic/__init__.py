@@ -4,15 +4,16 @@
 `apply` does it. Nothing here reads a file but `resources` and the sources of a frame.
 """
 
-from adverse.semantic.applying import Mutated, apply
-from adverse.semantic.checks import Cell, Options
+from adverse.semantic.applying import Mutated, apply, removal_mask
+from adverse.semantic.checks import PRESETS, Cell, Options
 from adverse.semantic.proposing import KINDS, propose
-from adverse.semantic.recipes import Recipe, Rejected
+from adverse.semantic.recipes import Recipe, Rejected, added_class
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing, scene_of
 
 __all__ = [
     "KINDS",
+    "PRESETS",
     "Cell",
     "Entity",
     "Mutated",
@@ -22,7 +23,9 @@ __all__ = [
     "Resources",
     "Scene",
     "Thing",
+    "added_class",
     "apply",
     "propose",
+    "removal_mask",
     "scene_of",
 ]

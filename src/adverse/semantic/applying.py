@@ -14,9 +14,9 @@ from adverse.errors import MutationError, suggestion
 from adverse.semantic import painting
 from adverse.semantic.cutouts import surround
 from adverse.semantic.placing import placed, visible_mask
-from adverse.semantic.recipes import Recipe
+from adverse.semantic.recipes import Recipe, added_class
 from adverse.semantic.resources import Resources
-from adverse.semantic.scenes import GROUND, Mask, Scene, Thing
+from adverse.semantic.scenes import GROUND, Box, Mask, Scene, Thing
 
 INPAINT_MARGIN_PX = 3
 """Edges of an object mix with what is around it, so a little more than it is painted over."""
@@ -36,6 +36,10 @@ class Mutated:
     touched: Mask
     instance: int | None = None
     """The number of the object that was added or changed."""
+    extent: Box | None = None
+    """The box of all of an added object, also of what is hidden."""
+    mirrored: bool = False
+    """Whether left and right are exchanged."""
 
 
 def apply(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
@@ -47,13 +51,14 @@ def apply(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
             wanted=f"scene {recipe.base!r}",
             fix="Give the scene that the recipe names as its base.",
         )
-    if recipe.mutation not in MUTATIONS:
+    act = MUTATIONS.get(recipe.mutation, _add if added_class(recipe.mutation) in scene.ids else None)
+    if act is None:
         raise MutationError(
             "there is no such semantic mutation",
             got=repr(recipe.mutation),
             fix=suggestion(recipe.mutation, MUTATIONS),
         )
-    made = MUTATIONS[recipe.mutation](recipe, scene, resources)
+    made = act(recipe, scene, resources)
     named = replace(made.scene, id=f"{scene.id}+{recipe.key()[:12]}")
     return replace(made, scene=named)
 
@@ -65,7 +70,11 @@ def _change_color(recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
     image = scene.image.copy()
     part = image[y0:y1, x0:x1]
     shift, darker, richer = (int(_number(recipe, name)) for name in ("hue_shift", "darker", "richer"))
-    part[own] = painting.recoloured(part[own], shift, darker, richer)
+    pixels = part[own]
+    paint = painting.body_paint(pixels) if recipe.by_name.get("body") else np.ones(len(pixels), np.bool_)
+    if paint.any():
+        pixels[paint] = painting.recoloured(pixels[paint], shift, darker, richer)
+    part[own] = pixels
     mask = _in_frame(own, thing.box, scene)
     return Mutated(replace(scene, image=image), mask, mask, thing.instance)
 
@@ -105,21 +114,26 @@ def _add(recipe: Recipe, scene: Scene, resources: Resources) -> Mutated:
         depth = scene.depth_m.copy()
         np.copyto(depth[inside], np.float32(np.nan) if patch.depth_m is None else patch.depth_m, where=seen)
     changed = replace(scene, image=image, labels=labels, instances=instances, depth_m=depth)
-    return Mutated(changed, mask, touched, number)
+    return Mutated(changed, mask, touched, number, patch.box)
+
+
+def removal_mask(scene: Scene, thing: Thing) -> Mask:
+    """Return the pixels (H,W) that are painted over where an object is removed."""
+    own = (scene.instances == thing.instance).astype(np.uint8)
+    size = 2 * INPAINT_MARGIN_PX + 1
+    return np.asarray(cv2.dilate(own, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))) > 0)
 
 
 def _remove(recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
     """Paint an object over with what is around it; what is really behind it nobody knows, so it is void."""
     thing = _thing(recipe, scene)
-    own = (scene.instances == thing.instance).astype(np.uint8)
-    size = 2 * INPAINT_MARGIN_PX + 1
-    grown = cv2.dilate(own, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+    mask = removal_mask(scene, thing)
+    grown = mask.astype(np.uint8)
     width, height = scene.size
     edge = 4 * INPAINT_RADIUS_PX
     x0, y0 = max(thing.box[0] - edge, 0), max(thing.box[1] - edge, 0)
     x1, y1 = min(thing.box[2] + edge, width), min(thing.box[3] + edge, height)
     inside = np.s_[y0:y1, x0:x1]
-    mask = grown > 0
     image, labels, instances = scene.image.copy(), scene.labels.copy(), scene.instances.copy()
     part = np.ascontiguousarray(image[inside])
     image[inside] = cv2.inpaint(part, grown[inside], INPAINT_RADIUS_PX, cv2.INPAINT_TELEA)
@@ -144,7 +158,7 @@ def _mirror(_recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
         camera=camera,
     )
     everything = np.ones(scene.labels.shape, np.bool_)
-    return Mutated(changed, everything, everything)
+    return Mutated(changed, everything, everything, mirrored=True)
 
 
 MUTATIONS: dict[str, Callable[[Recipe, Scene, Resources], Mutated]] = {

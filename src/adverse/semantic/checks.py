@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -24,7 +24,9 @@ from adverse.semantic.scenes import Mask, Scene
 PAPER_CHECKS = ("size", "unoccluded", "whole", "frame", "perspective", "road", "light")
 """The conformity checks of the paper, in the order they are made."""
 DEPTH_CHECKS = ("apart", "visible")
-"""Checks that need depth, made when `occlusion` is on."""
+"""Checks of distance, made when `occlusion` is on."""
+LOG_CHECK = "log"
+"""The check that a donor is not of the scene's own log."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Cell:
     position: tuple[int, int] | None = None
     grid: tuple[int, int] = (4, 2)
     size_px: tuple[float, float] | None = None
+    avoid: frozenset[str] = frozenset()
+    """Objects, named frame#instance, that are not wanted."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +50,22 @@ class Options:
     """How mutations are proposed. The defaults are the paper's; `off` names checks to leave out.
 
     `min_side_px` is the least longest side of the box of a donor, by class. `least_in_one_piece` is the share
-    of its pixels that must hang together. `vanishing_grid` is columns x rows.
+    of its pixels that must hang together. `vanishing_grid` is columns x rows; `vanishing_within`, if
+    given, is asked instead: how far vanishing points may be apart, as a share of width and height.
     `light_within` is the greatest difference of median HSV values. `tries` bounds the candidates that are
     looked at pixel by pixel.
 
     The extensions: `occlusion` lets what is nearer hide what is added, and refuses what would be in the same
-    place (needs depth). `shadow` darkens the ground under it, `feather_px` blends its edge inwards,
-    `harmonise` fits its colours to the new surroundings: these three change the image alone. `moves` lets it
-    stand elsewhere, scaled by the ground plane (needs depth or a horizon).
+    place (by depth, else by where things meet the ground below the horizon). `body_only` repaints paint and
+    leaves tyres, windows and lights alone. `shadow` darkens the ground under it, `feather_px` blends its edge
+    inwards, `harmonise` fits its colours to the new surroundings: these three change the image alone. `moves`
+    lets it stand elsewhere, scaled by the ground plane (needs depth or a horizon).
     """
 
     min_side_px: Mapping[str, int] = field(default_factory=lambda: {"car": 100, "person": 50})
     least_in_one_piece: float = 1.0
     vanishing_grid: tuple[int, int] = (2, 2)
+    vanishing_within: float | None = None
     light_within: float = 5.0
     off: frozenset[str] = frozenset()
     tries: int = 200
@@ -68,18 +75,35 @@ class Options:
     feather_px: int = 0
     harmonise: bool = False
     moves: bool = False
+    body_only: bool = False
     recoloured: tuple[str, ...] = ("car",)
     removed: tuple[str, ...] = ("car", "person")
 
     def __post_init__(self) -> None:
-        checks = (*PAPER_CHECKS, *DEPTH_CHECKS)
+        checks = (*PAPER_CHECKS, *DEPTH_CHECKS, LOG_CHECK)
         for name in sorted(self.off):
             if name not in checks:
                 raise MutationError("there is no such check", got=repr(name), fix=suggestion(name, checks))
         if min(self.vanishing_grid) < 1 or self.tries < 1 or self.feather_px < 0:
             got = f"vanishing_grid {self.vanishing_grid}, tries {self.tries}, feather_px {self.feather_px}"
             raise MutationError("an option is out of range", got=got, wanted="at least 1, 1 and 0")
+        if self.vanishing_within is not None and not 0 < self.vanishing_within <= 1:
+            got = f"vanishing_within {self.vanishing_within}"
+            raise MutationError("an option is out of range", got=got, wanted="above 0, at most 1")
 
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "realistic": {
+        "vanishing_within": 0.05,
+        "occlusion": True,
+        "shadow": True,
+        "feather_px": 1,
+        "harmonise": True,
+        "body_only": True,
+    },
+}
+"""Options by name: the paper's, and those that make scenes as people find them possible."""
 
 Yes = NDArray[np.bool_]
 LENGTH_M = {
@@ -138,9 +162,13 @@ def is_of_same_frame(candidates: DonorCandidates) -> Yes:
 
 
 def has_same_perspective(candidates: DonorCandidates) -> Yes:
-    """Return which come from images whose vanishing point is in the same cell as the scene's."""
+    """Return which come from images whose vanishing point is in the same cell as the scene's, or near it."""
     if candidates.vanishing is None:
         return np.zeros(len(candidates.donors.number), np.bool_)
+    within = candidates.options.vanishing_within
+    if within is not None:
+        apart = np.abs(candidates.donors.vanishing - np.array(candidates.vanishing))
+        return np.asarray((apart <= within).all(axis=1))  # nan is never within
     grid = np.array(candidates.options.vanishing_grid)
     own = np.minimum(np.array(candidates.vanishing) * grid, grid - 1).astype(np.int64)
     has_point = ~np.isnan(candidates.donors.vanishing[:, 0])
@@ -168,7 +196,7 @@ def has_like_light(place: PlacedDonor) -> bool:
 def is_apart(place: PlacedDonor) -> bool:
     """Return whether nothing whose pixels it shares is as far away as it is: two cannot be in one place."""
     if place.depth_range_m is None or place.scene.depth_m is None:
-        return False
+        return _is_apart_on_the_ground(place)
     near, far = _extent(place.class_name, *place.depth_range_m)
     x0, y0, x1, y1 = place.patch.box
     here, depth_m = place.scene.instances[y0:y1, x0:x1], place.scene.depth_m
@@ -182,6 +210,26 @@ def is_apart(place: PlacedDonor) -> bool:
             if not finite.size:
                 return False
             begins, ends = _extent(place.scene.class_of(thing), *np.percentile(finite, (5, 95)))
+            if near <= ends and begins <= far:
+                return False
+    return True
+
+
+def _is_apart_on_the_ground(place: PlacedDonor) -> bool:
+    """Return the same without depth: by the distances at which things meet the ground."""
+    scene = place.scene
+    x0, y0, x1, y1 = place.patch.box
+    own = scene.distance_m(y1 - 1)
+    if own is None:
+        return False
+    near, far = _extent(place.class_name, own, own)
+    for number in np.unique(scene.instances[y0:y1, x0:x1][place.patch.mask]).tolist():
+        if number:
+            thing = scene.things[number]
+            theirs = scene.distance_m(thing.box[3] - 1)
+            if theirs is None:
+                return False
+            begins, ends = _extent(scene.class_of(thing), theirs, theirs)
             if near <= ends and begins <= far:
                 return False
     return True

@@ -16,6 +16,8 @@ IN_FRONT = frozenset({"pole", "polegroup", "traffic sign", "traffic light"})
 """Classes without instances that often stand before something."""
 LEAST_NEARER_M, LEAST_NEARER = 0.3, 0.03
 """By how much, in metres and as a share, a neighbour must be nearer before it hides something."""
+LEAST_COVERING = 3
+"""Pixels of its border at which something nearer must touch an object."""
 GROUPS = "regions of several objects"
 MIXED = "objects whose pixels have several labels"
 UNNAMED = "objects of a class without a name"
@@ -149,7 +151,8 @@ def _occluded(scene: Scene, thing: Thing, front: _Regions | None) -> bool:
     """Return whether something stands before an object.
 
     By depth, where it is known: the object's border has a neighbour that is nearer and is not ground. By
-    the maps alone: it touches an object, a group or a pole whose foot is lower in the image, so nearer.
+    the maps alone: it touches an object, a group, a pole or anything that stands up (a hedge, a fence, a
+    wall) and meets the ground lower in the image, so nearer.
     """
     x0, y0, x1, y1 = _grown(thing.box, 1, 1, scene.size)
     inside = np.s_[y0:y1, x0:x1]
@@ -158,6 +161,9 @@ def _occluded(scene: Scene, thing: Thing, front: _Regions | None) -> bool:
     ring = (cv2.dilate(own.astype(np.uint8), cross) > 0) & ~own
     if scene.depth_m is not None:
         return _nearer_around(scene, inside, scene.depth_m[inside], own, ring, cross)
+    covering = ring & (scene.contact[inside] > thing.box[3]) & (scene.instances[inside] == 0)
+    if int(covering.sum()) >= max(LEAST_COVERING, int(ring.sum()) // 100):
+        return True
     others = np.unique(scene.instances[inside][ring])
     if any(scene.things[int(other)].box[3] > thing.box[3] for other in others if other):
         return True
@@ -190,6 +196,7 @@ def in_rows(scene: Scene, made: list[Cutout], notes: Counter[str]) -> Iterator[d
         "vanishing_y": None if point is None else point.y,
         "frame_width": scene.size[0],
         "frame_height": scene.size[1],
+        "horizon_row": scene.horizon,
     }
     yield {**shared, "instance": 0, "notes": dict(notes)}
     for cutout in made:

@@ -83,8 +83,11 @@ def cannot(resources: Resources) -> list[str]:
         for name in ("car", "person")
         if name not in resources.classes
     ]
-    if not any(row.with_depth for row in rows):
-        reasons.append("occlusion needs depth: no object has any")
+    if len(resources.logs) == 1 and resources.classes:
+        reasons.append(
+            "nothing is added that comes from the scene's own log, and there is only one: use "
+            "options: {off: [log]}, or a data set option that cuts it into logs"
+        )
     if not any(row.with_point for row in rows):
         reasons.append("the perspective check needs a vanishing point: none was found in any image")
     return reasons

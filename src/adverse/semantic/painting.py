@@ -17,6 +17,13 @@ LIGHT = 100
 """Lightness above which a pixel, or an object on average, counts as light."""
 FADED = 50
 """Saturation below which a light pixel would show no hue."""
+DARK = 45
+"""Lightness below which a pixel of a vehicle is tyre, window or shade."""
+RED, RICH = (168, 14), 110
+"""Hues of tail lights and indicators (from the first round to the second), and their least saturation."""
+GLARE = 235
+MOST_LIGHTS = 0.3
+"""The share of a vehicle above which red or white is its paint."""
 GAIN_LIMITS = (0.75, 4 / 3)
 SHADOW_STRENGTH = 0.55
 SHADOW_REACH = 0.06
@@ -47,6 +54,28 @@ def recoloured(pixels: NDArray[np.uint8], hue_shift: int, darker: int, richer: i
     return np.asarray(cv2.cvtColor(changed.reshape(-1, 1, 3), cv2.COLOR_HLS2RGB), np.uint8).reshape(-1, 3)
 
 
+def body_paint(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which pixels (N,3) of a vehicle are paint: not tyres, dark windows, lights or glare.
+
+    Dark pixels are no paint. Rich red and orange is a light, and what is nearly white glare or a lamp, unless
+    they make up so much of the vehicle that it is painted so.
+
+    >>> body_paint(np.array([[20, 20, 20], *[[60, 90, 160]] * 3, [230, 30, 20]], np.uint8)).tolist()
+    [False, True, True, True, False]
+    """
+    if not len(pixels):
+        return np.zeros(0, np.bool_)
+    hls = cv2.cvtColor(pixels.reshape(-1, 1, 3), cv2.COLOR_RGB2HLS).reshape(-1, 3)
+    hue, lightness, saturation = hls[:, 0], hls[:, 1], hls[:, 2]
+    paint = lightness >= DARK
+    lights = paint & ((hue <= RED[1]) | (hue >= RED[0])) & (saturation >= RICH)
+    glare = paint & (lightness >= GLARE)
+    for other in (lights, glare):
+        if int(other.sum()) <= MOST_LIGHTS * int(paint.sum()):
+            paint = paint & ~other
+    return np.asarray(paint)
+
+
 def acting(pixels: NDArray[np.uint8], hue_shift: int, darker: int, richer: int) -> tuple[int, int, int]:
     """Return the numbers of a repainting of pixels (N,3) with 0 for those that do nothing to them.
 
@@ -56,6 +85,8 @@ def acting(pixels: NDArray[np.uint8], hue_shift: int, darker: int, richer: int) 
     >>> acting(np.array([[90, 90, 90]], np.uint8), 60, 30, 20)
     (0, 0, 0)
     """
+    if not len(pixels):
+        return 0, 0, 0
     hls = cv2.cvtColor(pixels.reshape(-1, 1, 3), cv2.COLOR_RGB2HLS).reshape(-1, 3).astype(np.int16)
     lightness, saturation = hls[:, 1], hls[:, 2]
     if int(lightness.sum(dtype=np.int64)) <= LIGHT * len(hls):

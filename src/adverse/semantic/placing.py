@@ -13,8 +13,10 @@ from adverse.errors import MutationError
 from adverse.semantic.painting import Patch, resized
 from adverse.semantic.recipes import Recipe
 from adverse.semantic.resources import Entity
-from adverse.semantic.scenes import GROUND, Box, Mask, Scene
+from adverse.semantic.scenes import GROUND, Box, GroundPlane, Mask, Scene
 
+SAME_ROW_PX = 1
+"""What meets the ground this near to the foot of something may be before or behind it."""
 PLACE = ("x", "y", "width", "height", "closer")
 """The numbers of a recipe that say where a moved object stands; without them it stands where it stood."""
 
@@ -34,11 +36,12 @@ def placed(recipe: Recipe, donor: Entity, scene: Scene) -> Patch:
 def visible_mask(patch: Patch, scene: Scene) -> Mask:
     """Return what of a patch is not hidden by what is nearer; the ground hides nothing that stands on it.
 
-    Where the scene's depth is unknown the patch is seen; where its own is, its median counts.
+    Where the scene's depth is unknown the patch is seen; where its own is, its median counts. Without depth
+    on both sides, what meets the ground lower in the image is nearer.
     """
-    if patch.depth_m is None or scene.depth_m is None:
-        return patch.mask
     x0, y0, x1, y1 = patch.box
+    if patch.depth_m is None or scene.depth_m is None:
+        return patch.mask & ~(scene.contact[y0:y1, x0:x1] > y1 - 1 + SAME_ROW_PX)
     own = patch.depth_m[patch.mask]
     middle = float(np.median(own[np.isfinite(own)])) if np.isfinite(own).any() else np.inf
     depth = np.where(np.isfinite(patch.depth_m), patch.depth_m, np.float32(middle))
@@ -75,6 +78,14 @@ class MovedObject(NamedTuple):
     closer: float
 
 
+def _below_horizon(donor: Entity, ground: GroundPlane) -> float:
+    """Return the nearness of a donor in its own image, in the units of a plane without metres."""
+    x0, _, x1, y1 = donor.box
+    if ground.metric or donor.horizon_row is None:
+        return ground.nearness((x0 + x1 - 1) / 2, y1 - 1)
+    return y1 - 1 - donor.horizon_row
+
+
 def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> MovedObject | None:
     """Put the lower left corner of an object on a random pixel of road and scale it by the ground plane.
 
@@ -84,9 +95,8 @@ def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> MovedObject 
     if ground is None or not len(scene.road_pixels):
         return None
     x0, y0, x1, y1 = donor.box
-    foot = (x0 + x1 - 1) / 2, y1 - 1
     metric = ground.metric and donor.nearness is not None
-    before = donor.nearness if metric and donor.nearness is not None else ground.nearness(*foot)
+    before = donor.nearness if metric and donor.nearness is not None else _below_horizon(donor, ground)
     width = scene.size[0]
     for pixel in rng.choice(scene.road_pixels, PLACES).tolist():
         row, left = divmod(pixel, width)

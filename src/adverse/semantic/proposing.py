@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +13,19 @@ from adverse.errors import MutationError, suggestion
 from adverse.semantic.checks import (
     DEPTH_CHECKS,
     INDEX_CHECKS,
+    LOG_CHECK,
     PLACE_CHECKS,
     Cell,
     DonorCandidates,
     Options,
     PlacedDonor,
 )
-from adverse.semantic.painting import Patch, acting
+from adverse.semantic.painting import Patch, acting, body_paint
 from adverse.semantic.placing import moved
-from adverse.semantic.recipes import Number, Recipe, Rejected
+from adverse.semantic.recipes import Number, Recipe, Rejected, added_class
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing
 
-ADDED = {"add_car": "car", "add_person": "person"}
-"""The class that is added."""
 HUE_SHIFT = (45, 135)
 """Half degrees: a quarter turn to three quarters."""
 DARKER = (20, 50)
@@ -34,12 +34,13 @@ NO_OBJECT = "no object of the class"
 NO_CLASS = "no such class in the data set"
 NO_ROAD = "no road"
 NO_POINT = "no vanishing point"
-NO_DEPTH = "no depth"
+NO_DEPTH = "neither depth nor horizon"
 NO_GROUND = "no ground plane"
 OWN_LOG = "from the scene's own log"
 OUTSIDE = "outside the frame"
 CUT = "cut by the border"
 NO_ROOM = "no room where it was moved to"
+KNOWN = "known to fail already"
 OTHER_CELL = "outside the wanted cell"
 TRIES = "tries used up"
 
@@ -59,10 +60,11 @@ def propose(
     `where` asks for a donor class, a place or a size. `counted` gets the refusals on the way to a recipe
     too. No more than `options.tries` candidates are looked at pixel by pixel.
     """
-    if kind not in KINDS:
+    decide = KINDS.get(kind, _add if added_class(kind) in scene.ids else None)
+    if decide is None:
         raise MutationError("there is no such semantic mutation", got=repr(kind), fix=suggestion(kind, KINDS))
     refused: Counter[str] = Counter()
-    made = KINDS[kind](kind, scene, resources, rng, options, where or Cell(), refused)
+    made = decide(kind, scene, resources, rng, options, where or Cell(), refused)
     if counted is not None:
         counted.update(refused)
     if made is not None:
@@ -80,7 +82,7 @@ def _add(
     where: Cell,
     refused: Counter[str],
 ) -> Recipe | None:
-    class_name = ADDED[kind]
+    class_name = added_class(kind) or ""
     index = resources.index(class_name)
     vanishing = resources.vanishing(scene)
     candidates = DonorCandidates(scene, vanishing, class_name, index, options)
@@ -88,7 +90,7 @@ def _add(
     if impossible is not None:
         refused[impossible] += 1
         return None
-    names, first = _first_refusals(candidates, where)
+    names, first = _first_refusals(candidates, where, resources)
     order = rng.permutation(len(index.number))
     looked = 0
     for at, position in enumerate(order.tolist()):
@@ -117,18 +119,25 @@ def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
         or where.donor_class not in (None, candidates.class_name),
         NO_ROAD: "road" not in options.off and not scene.has_road,
         NO_POINT: "perspective" not in options.off and candidates.vanishing is None,
-        NO_DEPTH: options.occlusion and scene.depth_m is None,
+        NO_DEPTH: options.occlusion and scene.depth_m is None and scene.horizon is None,
         NO_GROUND: options.moves and scene.ground is None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
+def _first_refusals(
+    candidates: DonorCandidates, where: Cell, resources: Resources
+) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
     index, scene, options = candidates.donors, candidates.scene, candidates.options
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
     refusals = {name: ~check(candidates) for name, check in INDEX_CHECKS.items() if name not in skipped}
-    refusals[OWN_LOG] = (index.scene == scene.id) | (index.log == scene.log_id)
+    refusals[OWN_LOG] = np.asarray(index.scene == scene.id)
+    if LOG_CHECK not in options.off:
+        refusals[OWN_LOG] = refusals[OWN_LOG] | (index.log == scene.log_id)
+    if where.avoid:
+        names = [resources.id_of(int(number)) in where.avoid for number in index.number]
+        refusals[KNOWN] = np.array(names, np.bool_)
     if not options.moves:
         refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
         refusals[OTHER_CELL] = ~_in_cell(index.box, where, scene.size)
@@ -183,15 +192,19 @@ def _change_color(
     where: Cell,
     refused: Counter[str],
 ) -> Recipe | None:
-    thing = _drawn_thing(scene, options.recoloured, rng, where, refused)
+    least = {} if "size" in options.off else options.min_side_px
+    thing = _drawn_thing(scene, options.recoloured, rng, where, refused, least)
     if thing is None:
         return None
     ranges = {"hue_shift": HUE_SHIFT, "darker": DARKER, "richer": RICHER}
     drawn = {name: int(rng.integers(low, high + 1)) for name, (low, high) in ranges.items()}
     x0, y0, x1, y1 = thing.box
     own = scene.instances[y0:y1, x0:x1] == thing.instance
-    numbers = acting(scene.image[y0:y1, x0:x1][own], **drawn)
-    return Recipe(kind, scene.id, None, (("instance", thing.instance), *zip(ranges, numbers, strict=True)))
+    pixels = scene.image[y0:y1, x0:x1][own]
+    numbers = acting(pixels[body_paint(pixels)] if options.body_only else pixels, **drawn)
+    body = [("body", 1)] if options.body_only else []
+    named = [("instance", thing.instance), *zip(ranges, numbers, strict=True), *body]
+    return Recipe(kind, scene.id, None, tuple(named))
 
 
 def _remove(
@@ -226,11 +239,16 @@ KINDS: dict[str, Callable[..., Recipe | None]] = {
     "mirror_scene": _mirror,
     "remove_object": _remove,
 }
-"""The semantic mutations there are."""
+"""The semantic mutations there are; besides, add_ and any other class of the data set."""
 
 
 def _drawn_thing(
-    scene: Scene, classes: tuple[str, ...], rng: np.random.Generator, where: Cell, refused: Counter[str]
+    scene: Scene,
+    classes: tuple[str, ...],
+    rng: np.random.Generator,
+    where: Cell,
+    refused: Counter[str],
+    min_side_px: Mapping[str, int] = MappingProxyType({}),
 ) -> Thing | None:
     wanted = set(classes) if where.donor_class is None else {where.donor_class} & set(classes)
     things = [
@@ -241,11 +259,19 @@ def _drawn_thing(
     if not things:
         refused[NO_OBJECT] += 1
         return None
-    fitting = _in_cell(np.array([thing.box for thing in things]), where, scene.size)
-    chosen = [thing for thing, fits in zip(things, fitting.tolist(), strict=True) if fits]
-    if len(chosen) < len(things):
-        refused[OTHER_CELL] += len(things) - len(chosen)
+    large = [thing for thing in things if _side_px(thing) >= min_side_px.get(scene.class_of(thing) or "", 1)]
+    fitting = _in_cell(np.array([thing.box for thing in large]).reshape(-1, 4), where, scene.size)
+    there = [thing for thing, fits in zip(large, fitting.tolist(), strict=True) if fits]
+    chosen = [thing for thing in there if f"{scene.id}#{thing.instance}" not in where.avoid]
+    refused["size"] += len(things) - len(large)
+    refused.update({OTHER_CELL: len(large) - len(there), KNOWN: len(there) - len(chosen)})
+    refused += Counter()  # without those that are 0
     return chosen[int(rng.integers(len(chosen)))] if chosen else None
+
+
+def _side_px(thing: Thing) -> int:
+    x0, y0, x1, y1 = thing.box
+    return max(x1 - x0, y1 - y0)
 
 
 def _in_cell(boxes: NDArray[np.int32], where: Cell, size: tuple[int, int]) -> NDArray[np.bool_]:

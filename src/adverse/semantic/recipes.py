@@ -14,6 +14,8 @@ from adverse.content import digest
 from adverse.errors import MutationError
 
 Number = int | float
+ADD = "add_"
+"""How the names of mutations begin that add an object of a class: add_car, add_traffic_sign."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,15 @@ class Recipe:
         if not all(isinstance(name, str) for name in texts):
             raise _unreadable(text, "names that are not text")
         return made
+
+
+def added_class(kind: str) -> str | None:
+    """Return the class that a mutation adds; None if it adds nothing.
+
+    >>> added_class("add_traffic_sign"), added_class("change_color")
+    ('traffic sign', None)
+    """
+    return kind.removeprefix(ADD).replace("_", " ") if kind.startswith(ADD) and kind != ADD else None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever the same data would make another file."""
 KEY = b"adverse.resources"
 NUMBERS = {
@@ -39,6 +39,7 @@ NUMBERS = {
     "depth_near_m": "float32",
     "depth_far_m": "float32",
     "nearness": "float64",
+    "horizon_row": "float64",
     "around_r": "float32",
     "around_g": "float32",
     "around_b": "float32",

@@ -61,6 +61,8 @@ class Entity:
     depth_range_m: tuple[float, float] | None
     nearness: float | None
     """One over the distance in metres of the ground at its foot."""
+    horizon_row: float | None
+    """Where a level ground ends in its source image."""
     surround: tuple[float, float, float]
     frame_size: tuple[int, int]
 
@@ -155,6 +157,11 @@ class Resources:
         return {self._columns["scene"][row]: self._columns["fault"][row] for row in rows.tolist()}
 
     @cached_property
+    def logs(self) -> frozenset[str]:
+        """The logs that the objects come from."""
+        return frozenset(self._columns["log"][self._rows].tolist())
+
+    @cached_property
     def classes(self) -> Mapping[str, int]:
         """How many objects there are of each class."""
         return dict(sorted(Counter(self._columns["class_name"][self._rows].tolist()).items()))
@@ -188,6 +195,7 @@ class Resources:
             cut=bool(value["cut"]),
             depth_range_m=None if np.isnan(near) else (near, far),
             nearness=None if np.isnan(nearness) else nearness,
+            horizon_row=None if np.isnan(value["horizon_row"]) else float(value["horizon_row"]),
             surround=(float(value["around_r"]), float(value["around_g"]), float(value["around_b"])),
             frame_size=(int(value["frame_width"]), int(value["frame_height"])),
         )
@@ -203,6 +211,14 @@ class Resources:
                 fix="Use the resource set that the recipe was made with (its key is in the run).",
             )
         return self.entity(number)
+
+    def id_of(self, number: int) -> str:
+        """Return the id of an object by its number."""
+        return self._ids[number]
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return list(self._numbers)
 
     def index(self, class_name: str) -> Index:
         """Return the columns of all objects of a class; empty if there are none."""

@@ -8,7 +8,7 @@ moved over the ground scales as that number does, and no camera matrix is needed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from adverse.content import digest
 from adverse.errors import DataError
+from adverse.semantic.contact import FOCAL_LENGTHS, contact_rows, distance_m
 from adverse.semantic.vanishing import VanishingPoint, vanishing_point
 from adverse.types import Camera, Dataset, Depth, Frame, Image, Truth
 
@@ -162,10 +163,30 @@ class Scene:
         return vanishing_point(self.image)
 
     @cached_property
+    def horizon(self) -> float | None:
+        """The row where a level ground ends: by the camera's pose, or where the lines of the street meet."""
+        if self.horizon_row is not None:
+            return self.horizon_row
+        point = self.vanishing_point
+        return None if point is None else point.y * self.size[1]
+
+    @cached_property
+    def contact(self) -> NDArray[np.int32]:
+        """The row (H,W) at which what is seen at each pixel meets the ground, -1 where that is hidden."""
+        feet = {instance: thing.box[3] - 1 for instance, thing in self.things.items()}
+        ground = [number for number, name in self.classes.items() if name in GROUND]
+        return contact_rows(self.labels, self.instances, feet, ground)
+
+    def distance_m(self, row: float) -> float | None:
+        """Return about how far away something is that meets the ground at a row; None without a horizon."""
+        focal = FOCAL_LENGTHS * self.size[0] if self.camera is None else self.camera.fy
+        return None if self.horizon is None else distance_m(row, self.horizon, focal)
+
+    @cached_property
     def ground(self) -> GroundPlane | None:
         """The plane the scene stands on, by the depth of roads or by the horizon; None without either."""
         road = self.ids.get("road")
-        return None if road is None else ground_plane(self.labels == road, self.depth_m, self.horizon_row)
+        return None if road is None else ground_plane(self.labels == road, self.depth_m, self.horizon)
 
     @cached_property
     def road_pixels(self) -> NDArray[np.int64]:
@@ -182,17 +203,17 @@ class Scene:
         """Return the name of an object's class, None for void."""
         return self.classes.get(thing.label)
 
-    def truth(self, categories: Sequence[str], *, smallest_px: int = 1) -> Truth:
+    def truth(self, categories: Sequence[str], *, ignored: Collection[int] = ()) -> Truth:
         """Return the objects of the scene as a detector is scored on: boxes around what is visible of each.
 
-        Objects with fewer than `smallest_px` visible pixels are ignored, and so are the parts of pixels that
-        have the class of a category but belong to no object (a group).
+        Objects whose numbers are among `ignored` do not count, nor do the parts of pixels that have the class
+        of a category but belong to no object (a group).
         """
         rows: list[tuple[Box, int, bool]] = []
         for thing in sorted(self.things.values()):
             name = self.class_of(thing)
             if name in categories:
-                rows.append((thing.box, categories.index(name), thing.pixels < smallest_px))
+                rows.append((thing.box, categories.index(name), thing.instance in ignored))
         for label, name in sorted(self.classes.items()):
             if name in categories:
                 group = ((self.labels == label) & (self.instances == 0)).astype(np.uint8)

@@ -216,6 +216,15 @@ class FuzzSection(_Section):
     prune_below: Annotated[float, Field(ge=0, le=100)] = 95.0
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     judged_as: dict[str, str] = {}
+    quota: Literal["equal"] | dict[str, Positive] = "equal"
+    bins: dict[str, Annotated[float, Field(gt=0, le=100)]] = {
+        "moderate": 1.0,
+        "significant": 5.0,
+        "extreme": 10.0,
+    }
+    preset: Literal["realistic", "paper"] = "realistic"
+    visible_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    remnant_share: Annotated[float, Field(ge=0, le=1)] = 0.25
     options: dict[str, Any] = {}
 
 
@@ -364,6 +373,13 @@ def study_with(source: YamlFile, detectors: Mapping[str, Any]) -> StudyFile:
 def to_yaml(study: Study) -> str:
     """Write a study out in full, every default spelt out."""
     return yaml.safe_dump(study.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
+
+
+def written_study(path: Path) -> Study:
+    """Read back the study that `to_yaml` wrote; what it names by relative paths was found from elsewhere."""
+    source = read_yaml(path, kind="study", example="docs/study-file.md shows one")
+    data = {key: value for key, value in source.data.items() if value != []}
+    return validated(Study, source, tuples(data), fields_at=_fields_at, page="docs/study-file.md")
 
 
 def _valid_name(name: str) -> str:

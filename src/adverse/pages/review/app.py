@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import read_outcome
+from adverse.fuzz.outcome import Case, read_outcome
 from adverse.fuzz.verify import open_campaign
 from adverse.fuzz.votes import (
     LONGEST_NAME,
@@ -105,7 +105,7 @@ class _Review:
             said=mine.get(key),
             says=SAYS,
             test=test,
-            falls=[(shown(sut), seen.drop, seen.bin) for sut, seen in suts],
+            falls=[(shown(sut), _said(seen)) for sut, seen in suts],
             views=VIEWS,
             pictures=[
                 [f"/picture/{key}/{self.outcome.suts.index(sut)}/{view}.png" for view in VIEWS]
@@ -163,6 +163,12 @@ class _Review:
         page = self.templates.get_template(template)
         study = shown(self.outcome.campaign.study)
         return HTMLResponse(page.render(study=study, shown=shown, **content))
+
+
+def _said(test: Case) -> str:
+    """Return what a SUT got wrong."""
+    fell = [f"{test.drop:.2f} points lower ({test.bin})"] if test.bin else []
+    return "; ".join([*fell, *(verdict.words for verdict in test.verdicts)])
 
 
 def _to(reviewer: str, at: int | None = None) -> str:

@@ -1,0 +1,164 @@
+"""Two campaigns on the same tests: what was fixed, what still fails, and what fails now that passed before.
+
+Tests are matched by their pictures, so any two campaigns that share some can be compared: a campaign and its
+replay, or two replays. A test fails if the score falls, an object is wrong, or the SUT gives no answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from adverse.curves.interval import Interval, interval_cells
+from adverse.errors import StoreError, StudyError, suggestion
+from adverse.fuzz.compare import difference_of_ratios
+from adverse.fuzz.folder import FinishedCampaign
+from adverse.fuzz.outcome import CampaignOutcome, Case
+
+Change = Literal["new", "still failing", "fixed", "passing"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+SAME_RULES = ("task", "scorer", "threshold", "bins")
+"""What two campaigns must share for their failures to mean the same."""
+
+
+@dataclass(frozen=True)
+class ComparedTest:
+    """One test as two SUTs answered it."""
+
+    picture: str
+    before: Case
+    after: Case
+
+    @property
+    def change(self) -> Change:
+        """What became of it."""
+        failed = is_failure(self.before), is_failure(self.after)
+        if all(failed):
+            return "still failing"
+        return "fixed" if failed[0] else "new" if failed[1] else "passing"
+
+    def record(self) -> dict[str, Any]:
+        """Return the test as CSV and JSON hold it."""
+        return {
+            "change": self.change,
+            "picture": self.picture,
+            "key": self.after.key,
+            "mutation": self.after.mutation,
+            "base": self.after.base,
+            "before": why_failed(self.before),
+            "after": why_failed(self.after),
+            "recipe": self.after.recipe,
+        }
+
+
+@dataclass(frozen=True)
+class SuiteComparison:
+    """The tests that two campaigns share, as one SUT of each answered them."""
+
+    before: str
+    after: str
+    tests: tuple[ComparedTest, ...]
+    difference: Interval
+    """The share of failing tests after less before, paired by log."""
+
+    def of(self, change: Change) -> list[ComparedTest]:
+        """Return the tests with a change."""
+        return [test for test in self.tests if test.change == change]
+
+    def counts(self) -> dict[Change, int]:
+        """Return how many tests there are with each change."""
+        counts = Counter(test.change for test in self.tests)
+        return {change: counts[change] for change in CHANGES}
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as CSV and JSON hold them."""
+        difference = interval_cells("difference", self.difference.plain())
+        return {
+            "before": self.before,
+            "after": self.after,
+            "tests": len(self.tests),
+            **{str(name): count for name, count in self.counts().items()},
+            "difference": self.difference.value,
+            **difference,
+        }
+
+
+def is_failure(test: Case) -> bool:
+    """Tell whether a test fails: by its score, by an object, or for want of an answer."""
+    return test.failed or test.fault is not None
+
+
+def why_failed(test: Case) -> str:
+    """Return why a test fails, in words; empty if it passes."""
+    if test.fault is not None:
+        return f"no answer: {test.fault}"
+    fell = [f"{test.drop:.2f} points lower ({test.bin})"] if test.bin else []
+    return "; ".join([*fell, *(verdict.words for verdict in test.verdicts)])
+
+
+def compare_suites(
+    before: CampaignOutcome, after: CampaignOutcome, *, suts: Mapping[str, str] | None = None
+) -> list[SuiteComparison]:
+    """Compare two campaigns test by test; `suts` pairs theirs, by equal names or the only ones if empty."""
+    _refuse_other_rules(before.campaign, after.campaign)
+    pictures = {row["picture"]: number for number, row in enumerate(before.rows)}
+    both = [(pictures.get(row["picture"]), number) for number, row in enumerate(after.rows)]
+    shared = [(here, there) for here, there in both if here is not None]
+    if not shared:
+        raise StoreError(
+            "the two campaigns share no test",
+            got=f"{before.count} and {after.count} tests, no picture in both",
+            wanted="a campaign and its replay, or two replays of one campaign",
+            fix="Make the second one with: adverse fuzz replay FIRST --study STUDY.",
+        )
+    compared = []
+    for old, new in _pairs(before, after, suts or {}).items():
+        tests = tuple(
+            ComparedTest(after.rows[there]["picture"], before.tests[old][here], after.tests[new][there])
+            for here, there in shared
+        )
+        compared.append(SuiteComparison(old, new, tests, _difference(tests)))
+    return compared
+
+
+def _difference(tests: Sequence[ComparedTest]) -> Interval:
+    logs = sorted({test.after.log for test in tests})
+    trials = Counter(test.after.log for test in tests)
+    was = Counter(test.before.log for test in tests if is_failure(test.before))
+    now = Counter(test.after.log for test in tests if is_failure(test.after))
+    columns = ([counts[log] for log in logs] for counts in (now, trials, was, trials))
+    return difference_of_ratios(*columns)
+
+
+def _refuse_other_rules(before: FinishedCampaign, after: FinishedCampaign) -> None:
+    for name in SAME_RULES:
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            raise StoreError(
+                "these two campaigns cannot be compared",
+                got=f"{name} {one!r} and {other!r}",
+                wanted=f"the same {name}: a failure must mean the same in both",
+                fix="Replay the first one: a replay keeps its rules.",
+            )
+
+
+def _pairs(before: CampaignOutcome, after: CampaignOutcome, wanted: Mapping[str, str]) -> dict[str, str]:
+    for names, known in ((wanted.keys(), before.suts), (wanted.values(), after.suts)):
+        for name in names:
+            if name not in known:
+                raise StudyError(f"there is no SUT {name!r}", where="--sut", fix=suggestion(name, known))
+    if wanted:
+        return dict(wanted)
+    if len(before.suts) == len(after.suts) == 1:
+        return {before.suts[0]: after.suts[0]}
+    both = [name for name in before.suts if name in after.suts]
+    if not both:
+        raise StudyError(
+            "no SUT is in both campaigns",
+            where="--sut",
+            got=f"{', '.join(before.suts)} and {', '.join(after.suts)}",
+            fix="Say which to compare, for example --sut old=new.",
+        )
+    return {name: name for name in both}

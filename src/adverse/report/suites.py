@@ -1,0 +1,103 @@
+"""Two campaigns on the same tests: tables for the terminal, and a page with the new failures to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adverse.fuzz.folder import CampaignFolder
+from adverse.fuzz.regression import CHANGES, ComparedTest, SuiteComparison
+from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
+from adverse.report.layout import rendered
+from adverse.report.table import Cell, Column, Table, columns
+from adverse.text import counted, shown
+
+MOST_PICTURES = 24
+IN_TERMINAL = 8
+
+
+@dataclass(frozen=True)
+class PicturedChange:
+    """A test that fails in the second campaign, as the page shows it."""
+
+    sut: str
+    test: ComparedTest
+    views: tuple[FailureView, ...]
+
+
+def suite_headline(comparisons: Sequence[SuiteComparison]) -> str:
+    """Return the answer: what got worse, first."""
+    new = sum(len(one.of("new")) for one in comparisons)
+    fixed = sum(len(one.of("fixed")) for one in comparisons)
+    still = sum(len(one.of("still failing")) for one in comparisons)
+    worse = "No test that passed before fails now"
+    if new:
+        worse = f"{counted(new, 'test')} that passed before {'fails' if new == 1 else 'fail'} now"
+    return f"{worse}; {fixed} fixed, {still} still failing."
+
+
+def suites_table(comparisons: Sequence[SuiteComparison]) -> Table:
+    """Return how many tests changed, for each pair of SUTs."""
+    rows = tuple(
+        (
+            Cell(_pair(one)),
+            Cell(len(one.tests)),
+            *(Cell(count) for count in one.counts().values()),
+            Cell(one.difference.value, details=(one.difference.text("+.1%"),), note=one.difference.why),
+        )
+        for one in comparisons
+    )
+    headings = (*columns("SUT", "tests", *CHANGES), Column("failing, difference", "+.1%"))
+    title = "The same tests before and after"
+    return Table("suites", title, headings, rows, tuple(one.record() for one in comparisons))
+
+
+def changes_table(comparisons: Sequence[SuiteComparison], *, most: int | None = None) -> Table:
+    """Return the tests that fail in either campaign: new ones first, then what still fails, then fixed."""
+    listed = [(one, test) for change in CHANGES[:-1] for one in comparisons for test in one.of(change)]
+    rows = tuple(
+        (
+            Cell(test.change),
+            Cell(_pair(one)),
+            Cell(test.after.mutation),
+            Cell(test.after.base),
+            Cell(test.record()["after"] or test.record()["before"]),
+            Cell(test.after.key[:12]),
+        )
+        for one, test in listed[:most]
+    )
+    records = tuple({"sut": _pair(one), **test.record()} for one, test in listed)
+    headings = columns("change", "SUT", "mutation", "frame", "why", "recipe", left=6)
+    more = "" if most is None or len(listed) <= most else f" (first {most} of {len(listed)})"
+    return Table("changes", f"Tests that fail in either{more}", headings, rows, records)
+
+
+def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder) -> str:
+    """Return the page: the answer, the tables, and pictures of what fails now."""
+    pictures = FailurePictures(after)
+    chosen = [
+        (one.after, test)
+        for change in CHANGES[:2]
+        for one in comparisons
+        for test in one.of(change)
+        if test.after.fault is None
+    ][:MOST_PICTURES]
+    items = [
+        PicturedChange(
+            sut,
+            test,
+            tuple(pictures.view(test.after.key, test.after.base, sut, view) for view in VIEWS),
+        )
+        for sut, test in chosen
+    ]
+    return rendered(
+        "suites.html",
+        title=shown(after.path.name),
+        headline=suite_headline(comparisons),
+        tables=[suites_table(comparisons), changes_table(comparisons)],
+        items=items,
+    )
+
+
+def _pair(one: SuiteComparison) -> str:
+    return shown(one.after if one.before == one.after else f"{one.before} -> {one.after}")

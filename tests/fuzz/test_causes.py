@@ -1,0 +1,96 @@
+"""Causes: a planted one is found, chance is not named, and counts are those of a plain loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adverse.fuzz.causes import causes_of
+from adverse.fuzz.features import colour_name, features_of, size_words
+from adverse.fuzz.outcome import CampaignOutcome
+from adverse.semantic import Recipe, apply
+from drawn_scenes import CAR, car_mask, resources_of, street, with_object
+from fuzz.test_votes import outcome_of
+
+COLOURS = ("red", "green", "blue", "grey")
+PLACES = ("left", "middle", "right")
+
+
+def campaign(seed: int, rates: dict[tuple[str, str], float], tests: int = 600) -> CampaignOutcome:
+    """Draw tests with colour and place at random; each fails with the rate of its pair, else 2 %."""
+    rng = np.random.default_rng(seed)
+    rows, drops = [], []
+    for _ in range(tests):
+        colour, place = str(rng.choice(COLOURS)), str(rng.choice(PLACES))
+        rate = rates.get((colour, place), rates.get((colour, ""), 0.02))
+        drops.append(2.0 if rng.random() < rate else 0.0)
+        features = {"mutation": "change_color", "colour": colour, "place": place}
+        rows.append({"features": features | {"object": f"car {int(rng.integers(40))}"}})
+    return replace(outcome_of(drops, logs=30), rows=tuple(rows))
+
+
+def test_what_was_planted_is_found_with_its_counts() -> None:
+    outcome = campaign(1, {("green", ""): 0.5, ("blue", "left"): 0.6})
+    found = causes_of(outcome, "net")
+    wanted = {(("colour", "green"),), (("colour", "blue"), ("place", "left"))}
+    assert {cause.conditions for cause in found.causes} == wanted
+    left = list(zip(outcome.tests["net"], outcome.rows, strict=True))
+    for cause in found.causes:
+        inside = [all(row["features"][name] == value for name, value in cause.conditions) for _, row in left]
+        mine = [test.failed for (test, _), there in zip(left, inside, strict=True) if there]
+        assert (cause.tests, cause.failures) == (len(mine), sum(mine))
+        everything = [test.failed for test, _ in left]
+        left = [pair for pair, there in zip(left, inside, strict=True) if not there]
+        assert cause.other_tests == len(everything) - len(mine)
+        assert cause.other_failures == sum(everything) - sum(mine)
+        assert cause.rate.value == pytest.approx(1000 * sum(mine) / len(mine))
+        assert f"{sum(mine)} of {len(mine)} tests" in cause.words
+    assert found.unexplained < found.failures / 4
+    assert "that is green" in next(c for c in found.causes if len(c.conditions) == 1).words
+
+
+def test_chance_is_rarely_named() -> None:
+    named = sum(bool(causes_of(campaign(100 + seed, {}), "net").causes) for seed in range(40))
+    assert named <= 6
+
+
+def test_a_campaign_without_failures_has_no_causes() -> None:
+    outcome = campaign(1, dict.fromkeys([(colour, "") for colour in COLOURS], 0.0))
+    assert causes_of(outcome, "net").causes == ()
+
+
+def test_features_of_tests(tmp_path: Path) -> None:
+    base = with_object(street(), car_mask(), (20, 95), colour=(30, 40, 160))
+    donor = with_object(street("donor"), car_mask(60, 40), (240, 100), colour=(200, 30, 30))
+    resources = resources_of([base, donor], tmp_path)
+    paint = Recipe(
+        "change_color",
+        "base",
+        None,
+        (("instance", CAR * 1000 + 1), ("hue_shift", 60), ("darker", 0), ("richer", 0)),
+    )
+    repainted = features_of(paint, apply(paint, base, resources), base)
+    assert repainted == {
+        "mutation": "change_color",
+        "class": "car",
+        "size": "above 20 % of the width",
+        "place": "left",
+        "colour": "red",
+        "touches": "no object",
+        "object": "base#26001",
+    }
+    add = Recipe("add_car", "base", "donor#26001")
+    added = features_of(add, apply(add, base, resources), base)
+    assert (added["place"], added["before"], added["object"]) == ("right", "road", "donor#26001")
+    assert added["size"] == "10 to 20 % of the width"
+    mirror = Recipe("mirror_scene", "base")
+    assert features_of(mirror, apply(mirror, base, resources), base) == {"mutation": "mirror_scene"}
+    assert [size_words(share) for share in (0.0499, 0.05, 0.2)] == [
+        "below 5 % of the width",
+        "5 to 10 % of the width",
+        "above 20 % of the width",
+    ]
+    assert colour_name(np.array([250.0, 250, 250])) == "white"

@@ -1,0 +1,303 @@
+"""Suites: the same tests asked of another SUT, compared, gated, and written as data sets that others read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import yaml
+from pycocotools import mask as coco_masks
+from pycocotools.coco import COCO
+
+from adverse.data.cityscapes import cityscapes
+from adverse.data.coco_panoptic import coco_panoptic
+from adverse.errors import AdverseError, DataError, StoreError, StudyError
+from adverse.fuzz.folder import CampaignFolder
+from adverse.fuzz.outcome import CampaignOutcome, read_outcome
+from adverse.fuzz.regression import compare_suites
+from adverse.fuzz.replay import replay_campaign
+from adverse.fuzz.run import run_campaign
+from adverse.semantic import Recipe, Resources, apply, scene_of
+from adverse.study.engines import Stop
+from adverse.study.engines.local import InlineEngine
+from adverse.study.spec import read_study
+from bad_input.command import adverse_here
+from fuzz.test_campaign import Quiet
+from small_campaign import SEGMENTER, write_campaign
+
+TESTS = 26
+BETTER = """
+
+class Better(ByColour):
+    \"\"\"Also takes what is green for a car, and no longer sees a car at the left.\"\"\"
+
+    def segment(self, images):
+        answers = super().segment(images)
+        for said, image in zip(answers, images):
+            pixels = image.astype(int)
+            said[pixels[..., 1] > pixels[..., 0] + 40] = 2
+            left = said[:, :60]
+            left[left == 2] = 0
+        return answers
+
+
+@sut(name="better")
+def better() -> Better:
+    \"\"\"Segments by colour.\"\"\"
+    return Better("", 0.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    path = write_campaign(tmp_path_factory.mktemp("suite"), frames=4)
+    (path.parent / "plugin.py").write_text(SEGMENTER + BETTER)
+    return path
+
+
+@pytest.fixture(scope="module")
+def new_study(study: Path) -> Path:
+    return with_sut(study, "new.yaml", {"name": "new", "adapter": "better"})
+
+
+def with_sut(study: Path, name: str, sut: dict[str, Any], **more: Any) -> Path:
+    data = yaml.safe_load(study.read_text()) | {"suts": [sut], "fuzz": {}, **more}
+    path = study.parent / name
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+@pytest.fixture(scope="module")
+def campaign(study: Path) -> CampaignFolder:
+    return run_campaign(
+        read_study(study), study.parent / "run", InlineEngine(), tests=TESTS, watch=Quiet(), stop=Stop()
+    ).folder
+
+
+@pytest.fixture(scope="module")
+def replayed(campaign: CampaignFolder, new_study: Path) -> CampaignFolder:
+    return replay(campaign, new_study, new_study.parent / "replay")
+
+
+def replay(
+    campaign: CampaignFolder, study: Path, out: Path, *, only_failures: bool = False
+) -> CampaignFolder:
+    return replay_campaign(
+        campaign,
+        read_study(study),
+        out,
+        InlineEngine(),
+        watch=Quiet(),
+        stop=Stop(),
+        only_failures=only_failures,
+    ).folder
+
+
+def test_a_replay_of_the_same_system_says_the_same(campaign: CampaignFolder, study: Path) -> None:
+    before = read_outcome(campaign)
+    again = read_outcome(replay(campaign, study, study.parent / "same"))
+    assert [row["picture"] for row in again.rows] == [row["picture"] for row in before.rows]
+    for sut in before.suts:
+        assert [(t.key, t.drop, t.bin, t.verdicts) for t in again.tests[sut]] == [
+            (t.key, t.drop, t.bin, t.verdicts) for t in before.tests[sut]
+        ]
+    (same,) = compare_suites(before, again)
+    failing = sum(test.failed for test in before.tests["colour 0"])
+    assert same.counts() == {"new": 0, "still failing": failing, "fixed": 0, "passing": TESTS - failing}
+    assert same.difference.value == 0
+    twice = read_outcome(replay(CampaignFolder(study.parent / "same"), study, study.parent / "twice"))
+    assert [row["picture"] for row in twice.rows] == [row["picture"] for row in before.rows]
+
+
+def test_what_changed_is_counted_as_a_loop_over_the_rows_does(
+    campaign: CampaignFolder, replayed: CampaignFolder
+) -> None:
+    before, after = read_outcome(campaign), read_outcome(replayed)
+    (compared,) = compare_suites(before, after)
+    old = {row["picture"]: fails(row["suts"]["colour 0"]) for row in before.rows}
+    new = {row["picture"]: fails(row["suts"]["new"]) for row in after.rows}
+    words = {(True, True): "still failing", (True, False): "fixed", (False, True): "new"}
+    slow = Counter(words.get((old[picture], new[picture]), "passing") for picture in old)
+    assert compared.counts() == slow
+    assert min(slow[name] for name in ("new", "still failing", "fixed")) > 0, "the test shows nothing else"
+    assert compared.difference.value == pytest.approx((sum(new.values()) - sum(old.values())) / TESTS)
+    assert compared.of("new")[0].record()["after"]
+
+
+def fails(said: dict[str, Any]) -> bool:
+    return said["fault"] is not None or bool(said["verdicts"]) or (said["drop"] or 0) >= 1
+
+
+def test_only_failures(campaign: CampaignFolder, new_study: Path) -> None:
+    outcome = read_outcome(replay(campaign, new_study, new_study.parent / "some", only_failures=True))
+    kept = [row["picture"] for row in read_outcome(campaign).rows if row["kept"]]
+    assert [row["picture"] for row in outcome.rows] == kept
+
+
+def test_a_replay_can_be_resumed_and_keeps_to_its_campaign(
+    campaign: CampaignFolder, replayed: CampaignFolder, new_study: Path
+) -> None:
+    before = (replayed.path / "log").read_bytes()
+    assert replay(campaign, new_study, replayed.path).path == replayed.path
+    assert (replayed.path / "log").read_bytes() == before, "nothing was done again"
+    with pytest.raises(StoreError, match="the tests that it replays"):
+        replay(campaign, new_study, replayed.path, only_failures=True)
+
+
+def test_tests_that_come_out_otherwise_are_refused(
+    campaign: CampaignFolder, new_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adverse.semantic.painting.recoloured", lambda pixels, *_: pixels // 2)
+    with pytest.raises(StoreError, match=r"cannot be made again.*its recipe makes another picture now"):
+        replay(campaign, new_study, tmp_path / "run")
+
+
+def test_other_data_are_refused(campaign: CampaignFolder, study: Path, tmp_path: Path) -> None:
+    other = write_campaign(tmp_path / "other", frames=4, seed=9)
+    with pytest.raises(DataError, match="not those of the campaign"):
+        replay(campaign, other, tmp_path / "run")
+    fewer = write_campaign(tmp_path / "fewer", frames=2)
+    with pytest.raises(DataError, match="2 of 4 missing"):
+        replay(campaign, fewer, tmp_path / "run2")
+    task = with_sut(study, "task.yaml", {"name": "x", "adapter": "better"}, targets=["car"])
+    with pytest.raises(StudyError, match="something else than the campaign"):
+        replay(campaign, task, tmp_path / "run3")
+
+
+def test_by_command_with_gate_and_junit(
+    campaign: CampaignFolder, replayed: CampaignFolder, new_study: Path, tmp_path: Path
+) -> None:
+    junit, page = tmp_path / "suite.xml", tmp_path / "compare.html"
+    said = adverse_here(
+        "fuzz", "replay", campaign.path, "--study", new_study, "--out", replayed.path, "--workers", "0",
+        "--junit", junit,
+    )  # fmt: skip
+    said.expect(0, "fixed", "still failing")
+    outcome = read_outcome(replayed)
+    failing = sum(test.failed for test in outcome.tests["new"])
+    (suite,) = ET.fromstring(junit.read_text()).iter("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == (str(TESTS), str(failing))
+    (compared,) = compare_suites(read_outcome(campaign), outcome)
+    worse = len(compared.of("new"))
+    table = tmp_path / "tests.json"
+    options = ("--html", page, "--json", table, "--fail-on-regression")
+    compare = adverse_here("compare", campaign.path, replayed.path, *options)
+    assert compare.code == 1
+    assert f"{worse} test" in compare.text
+    listed = Counter(row["change"] for row in json.loads(table.read_text()))
+    assert listed == {name: count for name, count in compared.counts().items() if name != "passing"}
+    assert "data:image" in page.read_text()
+    adverse_here("verify", replayed.path).expect(0)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        yaml.safe_dump(
+            {
+                "rules": [
+                    {"measure": "failures", "at_most": failing},
+                    {"measure": "new_failures", "against": str(campaign.path), "at_most": worse - 1},
+                    {"measure": "failures_per_1000", "mutation": "change_color", "at_most": 999},
+                    {"measure": "phantom", "at_most": 0, "sut": "new"},
+                ]
+            }
+        )
+    )
+    verdicts = tmp_path / "verdicts.json"
+    assert adverse_here("check", replayed.path, rules, "--json", verdicts).code == 1
+    decided = [(row["outcome"], row["measured"]) for row in json.loads(verdicts.read_text())]
+    assert decided[:2] == [("PASS", failing), ("FAIL", worse)]
+    assert decided[3] == ("PASS", 0)
+    for rule, words in (
+        ({"measure": "new_failures", "at_most": 0}, "against"),
+        ({"measure": "failures", "at_most": 0, "mutation": "add_cow"}, "no mutation"),
+        ({"measure": "failures_per_1000", "at_most": 0}, "shows that a rate is 0"),
+    ):
+        rules.write_text(yaml.safe_dump({"rules": [rule]}))
+        adverse_here("check", replayed.path, rules).expect(2, words)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize(("how", "whole"), [("coco", False), ("coco-panoptic", True), ("cityscapes", True)])
+def test_exports_are_read_back_with_the_same_pixels_and_truth(
+    campaign: CampaignFolder, study: Path, tmp_path: Path, how: str, *, whole: bool
+) -> None:
+    out = tmp_path / "suite"
+    options = ("--study", study) if whole else ()
+    adverse_here("fuzz", "export", campaign.path, out, "--format", how, *options).expect(0, "tests written")
+    outcome = read_outcome(campaign)
+    rows = [row for row in outcome.rows if whole or row["kept"]]
+    lines = [json.loads(line) for line in (out / "recipes.jsonl").read_text().splitlines()]
+    assert [line["picture"] for line in lines] == [row["picture"] for row in rows]
+    data = cityscapes(study.parent / "data", split={"test": "val"})
+    resources = Resources.build(data, tmp_path / "cache")
+    scenes = {frame.id: scene_of(frame, data) for log in data.logs for frame in log.frames}
+    read = read_back(out, how)
+    for line, (image, labels, instances) in zip(lines, read, strict=True):
+        recipe = Recipe.from_json(json.dumps(line["recipe"]))
+        made = apply(recipe, scenes[recipe.base], resources).scene
+        assert np.array_equal(image, made.image)
+        for number in np.unique(made.instances[made.instances > 0]).tolist():
+            mask = made.instances == number
+            assert len(np.unique(instances[mask])) == 1
+            assert (instances == instances[mask][0]).sum() == mask.sum()
+        if labels is not None:
+            names = {label: data.pixel_classes[label] for label in np.unique(made.labels).tolist()}
+            for label, name in names.items():
+                assert set(labels[made.labels == label].tolist()) == {name}
+    adverse_here("fuzz", "export", campaign.path, out).expect(2, "not empty")
+
+
+def read_back(out: Path, how: str) -> list[tuple[Any, Any, Any]]:
+    """Images, names of labels and instances by a reader that did not write them."""
+    if how == "coco":
+        coco = COCO(str(out / "annotations.json"))
+        found = []
+        for image in coco.dataset["images"]:
+            instances = np.zeros((image["height"], image["width"]), np.int64)
+            for entry in coco.loadAnns(coco.getAnnIds(imgIds=image["id"])):
+                mask = coco_masks.decode(entry["segmentation"]).astype(bool)
+                assert entry["area"] == mask.sum()
+                rows, columns = np.nonzero(mask)
+                box = [columns.min(), rows.min(), np.ptp(columns) + 1, np.ptp(rows) + 1]
+                assert entry["bbox"] == box
+                instances[mask] = entry["id"]
+            found.append((pixels(out / "images" / image["file_name"]), None, instances))
+        return found
+    data = (
+        coco_panoptic(out, annotations="panoptic.json")
+        if how == "coco-panoptic"
+        else cityscapes(out, split={"test": "val"})
+    )
+    frames = [frame for log in data.logs for frame in log.frames]
+    if how == "coco-panoptic":
+        order = [entry["file_name"] for entry in json.loads((out / "panoptic.json").read_text())["images"]]
+        frames.sort(key=lambda frame: order.index(f"{frame.id}.png"))
+    table = np.array([data.pixel_classes.get(number, "") for number in range(256)])
+    found = []
+    for frame in frames:
+        assert frame.labels is not None
+        assert frame.instances is not None
+        found.append((frame.image(), table[frame.labels()], frame.instances()))
+    return found
+
+
+def pixels(path: Path) -> Any:
+    import cv2  # noqa: PLC0415
+
+    return cv2.imread(str(path))[..., ::-1]  # type: ignore[index]
+
+
+def test_campaigns_without_a_common_test_cannot_be_compared(campaign: CampaignFolder, tmp_path: Path) -> None:
+    other = write_campaign(tmp_path, frames=2, seed=8)
+    ran = run_campaign(
+        read_study(other), tmp_path / "run", InlineEngine(), tests=4, watch=Quiet(), stop=Stop()
+    )
+    outcomes: list[CampaignOutcome] = [read_outcome(campaign), read_outcome(ran.folder)]
+    with pytest.raises(AdverseError, match="share no test"):
+        compare_suites(*outcomes)
