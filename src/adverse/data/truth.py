@@ -10,17 +10,25 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from adverse.data.attributes import told_attributes
 from adverse.data.coco_truth import IGNORED, NEGATIVE, PARTLY_OUTSIDE, ROUNDING_PX, ImageTruth
-from adverse.data.images import ImageFile
+from adverse.data.images import Size
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
 from adverse.masks import Masks
 from adverse.types import Truth
 
 Box = tuple[float, float, float, float]
+
+
+class Measurable(Protocol):
+    """An image whose size is known, or can be found out."""
+
+    def measure(self) -> Size:
+        """Return width and height, or raise DataError."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,8 @@ class AnnotatedObject:
     attributes: Mapping[str, str] = field(default_factory=dict)
     mask: bytes | None = None
     """Compressed run lengths in an image of its own size, where masks are read."""
+    track: int | None = None
+    """Who it is over the frames of a log, where the data say so."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Truths:
     def of(
         self,
         objects: Sequence[AnnotatedObject],
-        image: ImageFile,
+        image: Measurable,
         *,
         mask_size: tuple[int, int] | None = None,
         void: Masks | None = None,
@@ -71,7 +81,9 @@ class Truths:
             boxes=np.array([thing.box for thing in objects], np.float64).reshape(-1, 4),
             labels=np.array([labels[thing.label] for thing in objects], np.int64),
             ignore=np.array([thing.ignore for thing in objects], np.bool_),
-            ids=np.array([next(self.ids) for _ in objects], np.int64),
+            ids=np.array(
+                [next(self.ids) if thing.track is None else thing.track for thing in objects], np.int64
+            ),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
             area=None if masks is None else masks.areas,
             attributes=told_attributes([thing.attributes for thing in objects]),

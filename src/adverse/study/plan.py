@@ -17,7 +17,7 @@ from adverse.content import MISSING, content_hashes, digest
 from adverse.data.checksums import mismatches
 from adverse.data.formats import read_format
 from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, faulty_frames, same_images
-from adverse.data.subsets import cut_negative_runs, thinned
+from adverse.data.subsets import cut_logs, cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
@@ -118,7 +118,12 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
     blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
-    warnings = (*cuts, *recorded.warnings, *(str(doubt) for doubt in doubts if not doubt.certain))
+    warnings = (
+        *_alike(file, whole, dataset),
+        *cuts,
+        *recorded.warnings,
+        *(str(doubt) for doubt in doubts if not doubt.certain),
+    )
     return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
 
 
@@ -184,8 +189,34 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
 
 def _wanted_part(file: StudyFile, dataset: Dataset) -> Dataset:
     runs, frames = file.study.data.negative_runs, file.study.data.test_frames
-    cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+    cut = _cut(file, dataset)
+    cut = cut_negative_runs(cut, file.study.targets, runs.min_frames) if runs else cut
     return study_depth(file, cut if frames is None else thinned(cut, frames))
+
+
+def _cut(file: StudyFile, dataset: Dataset) -> Dataset:
+    how = file.study.data.cut
+    if how is None:
+        return dataset
+    return cut_logs(dataset, seconds=how.seconds, frames=how.frames, shots=how.shots)
+
+
+def _alike(file: StudyFile, whole: Dataset, dataset: Dataset) -> list[str]:
+    """Return what a reader must know of logs that were cut out of few recordings."""
+    if file.study.data.cut is None:
+        return []
+    recordings = sum(log.split == "test" for log in whole.logs)
+    logs = sum(log.split == "test" for log in dataset.logs)
+    if logs == recordings:
+        return []
+    of = "one recording" if recordings == 1 else f"{recordings} recordings"
+    these = "this recording" if recordings == 1 else "these recordings"
+    return [
+        (
+            f"the {logs} test logs are pieces of {of} (data: cut) and alike: intervals tell how sure a "
+            f"figure is for {these}, not for others"
+        )
+    ]
 
 
 def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:

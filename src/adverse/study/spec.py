@@ -53,10 +53,25 @@ class NegativeRuns(_Section):
     min_frames: Annotated[int, Field(ge=1)]
 
 
+class Cut(_Section):
+    """How long recordings are cut into logs: by seconds, by frames, or where shots change."""
+
+    seconds: Positive | None = None
+    frames: Annotated[int, Field(ge=1)] | None = None
+    shots: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.seconds is not None) + (self.frames is not None) + self.shots != 1:
+            raise ValueError("one of seconds, frames and shots, as in cut: {seconds: 10}")
+        return self
+
+
 class DataSection(_OpenSection):
     """Which data, and how to read it."""
 
     format: str
+    cut: Cut | None = None
     negative_runs: NegativeRuns | None = None
     test_frames: Annotated[int, Field(ge=1)] | None = None
 
