@@ -111,6 +111,19 @@ def confusion_counts(table: pa.Table, classes: tuple[str, ...]) -> NDArray[np.in
     return counts
 
 
+def answered_truth(answers: pa.Table, score: float, schema: pa.Schema) -> pa.Table:
+    """Return the answers of a SUT as true objects, from a score on; boxes without a size are left out."""
+    rows: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for row in answers.to_pylist():
+        boxes = row["boxes"] or []
+        for box, one, label in zip(boxes, row["scores"] or [], row["labels"] or [], strict=True):
+            if one >= score and box[2] > box[0] and box[3] > box[1]:
+                told = {"frame": row["frame"], "id": len(rows["id"]) + 1, "label": label, "ignore": False}
+                for name, column in rows.items():
+                    column.append(told.get(name, list(box) if name == "box" else None))
+    return pa.table(rows, schema=schema)
+
+
 def answers_in_order(
     table: pa.Table,
     frames: tuple[str, ...],

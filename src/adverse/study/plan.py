@@ -24,7 +24,7 @@ from adverse.plugins import Kind, Plugin, Registry
 from adverse.store.journal import RunEntry
 from adverse.study.depth_maps import depth_sources, study_depth
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
-from adverse.study.needs import unmet
+from adverse.study.needs import truth_source, unmet
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
@@ -91,6 +91,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
+    truth_source(file)  # raises where it is none of the SUTs
     conditions_of(file, settings)  # raises where a condition is none of the settings
     levels = levels_of(file, registry)
     for number, name in enumerate(file.study.metrics):

@@ -223,6 +223,17 @@ class OperatingPointSection(_Section):
         return (fpr_max if self.sensitivity is None else self.sensitivity), None
 
 
+CLEAN = "clean"
+"""In truth: the SUT's own answers to clean frames."""
+
+
+class TruthSection(_Section):
+    """Whose answers to clean frames stand in for annotations, from which score on."""
+
+    origin: str = Field(alias="from")
+    score: Finite = 0.5
+
+
 class FuzzSection(_Section):
     """What a fuzz campaign does with the study's data and SUTs (docs/fuzzing.md)."""
 
@@ -248,6 +259,7 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     metrics: tuple[str, ...] = ()
+    truth: TruthSection | None = None
     sensitivity: SensitivitySection = SensitivitySection()
     robustness: RobustnessSection = RobustnessSection()
     fpr_max: Positive = 0.1
@@ -279,6 +291,19 @@ class Study(_Section):
         if isinstance(study, dict) and study.get("task") == INSTANCE_SEGMENTATION:
             return {**study, "task": "detection", "masks": True}
         return study
+
+    @field_validator("truth", mode="before")
+    @classmethod
+    def _truth(cls, truth: Any) -> Any:
+        return {"from": truth} if isinstance(truth, str) else truth
+
+    @field_validator("truth")
+    @classmethod
+    def _truth_is_of_boxes(cls, truth: TruthSection | None, info: ValidationInfo) -> TruthSection | None:
+        task, masks = info.data.get("task", "detection"), info.data.get("masks", False)
+        if truth is not None and (task != "detection" or masks):
+            raise ValueError("no truth: clean answers stand in for annotated boxes, and the task is another")
+        return truth
 
     @field_validator("name")
     @classmethod
@@ -409,5 +434,6 @@ _fields_at = fields_by_section(
         "robustness": RobustnessSection,
         "operating_point": OperatingPointSection,
         "fuzz": FuzzSection,
+        "truth": TruthSection,
     },
 )
