@@ -116,7 +116,9 @@ def test_alike_problems_are_told_once(tmp_path: Path) -> None:
     assert found.unusable == 0  # the images are fine
 
 
-def test_data_without_annotations_is_for_label_free_runs_and_without_test_frames_of_no_use(tmp_path: Path) -> None:
+def test_data_without_annotations_is_for_label_free_runs_and_without_test_frames_of_no_use(
+    tmp_path: Path,
+) -> None:
     found = check(kitti(write_kitti_odometry(tmp_path / "kitti")))
     assert [problem.what for problem in found.problems] == [UNLABELLED]
     assert not any(level.able for level in found.levels)

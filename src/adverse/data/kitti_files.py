@@ -355,7 +355,9 @@ def objects_of(
             continue
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
-        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes)
+        yield AnnotatedObject(
+            label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes, track=row.track
+        )
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:
             yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)

@@ -81,9 +81,7 @@ class Truths:
             boxes=np.array([thing.box for thing in objects], np.float64).reshape(-1, 4),
             labels=np.array([labels[thing.label] for thing in objects], np.int64),
             ignore=np.array([thing.ignore for thing in objects], np.bool_),
-            ids=np.array(
-                [next(self.ids) if thing.track is None else thing.track for thing in objects], np.int64
-            ),
+            ids=np.array(list(self._numbers(objects)), np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
             area=None if masks is None else masks.areas,
             attributes=told_attributes([thing.attributes for thing in objects]),
@@ -97,6 +95,12 @@ class Truths:
         except AdverseError as error:
             return ImageTruth(truth, str(error))
         return ImageTruth(truth, None)
+
+    def _numbers(self, objects: Sequence[AnnotatedObject]) -> Iterator[int]:
+        """Yield the number of each object: that of its track, or one that no track has."""
+        sign = -1 if any(thing.track is not None for thing in objects) else 1
+        for thing in objects:
+            yield sign * next(self.ids) if thing.track is None else thing.track
 
 
 def renamed(name: str, class_map: Mapping[str, str]) -> str:

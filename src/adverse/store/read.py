@@ -180,6 +180,7 @@ class Store:
             np.where(np.isnan(area), (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), area)[order],
             crowd[order],
             tuple(table["mask"].take(pa.array(order)).to_pylist()) if self.run.masks else None,
+            table["id"].to_numpy()[order],
         )
 
     @cached_property

@@ -51,6 +51,8 @@ class TruthTable:
     """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
     masks: tuple[bytes, ...] | None = None
     """Compressed run lengths, in runs with masks; their sizes are those of the frames."""
+    ids: NDArray[np.int64] | None = None
+    """The number of each, that of its track in data that tell who is who; None: not known."""
 
 
 @dataclass(frozen=True, eq=False)

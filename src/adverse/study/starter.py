@@ -39,6 +39,8 @@ SPARSE = 0.5
 NAMED_CLASSES = 6
 TRUTH_SCORE = 0.5
 """From which clean answers stand in for annotations, unless somebody says otherwise."""
+LINKED_S = 0.5
+"""Between frames, at most, for what is over time to be measured."""
 LEAST_LOGS = 20
 SHORTEST_S, LONGEST_S = 2.0, 10.0
 """Recordings fewer than that are cut into pieces of such lengths: as many as that, if they last."""
@@ -79,12 +81,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     }
     unlabelled = not checked.labelled and task == "detection"
     if unlabelled:
-        study["truth"] = {"from": "clean", "score": TRUTH_SCORE}
-        assumed.append(
-            "the data are not annotated: the system's own answers on clean frames, from a score of "
-            f"{TRUTH_SCORE} on, stand in (truth). Figures are agreement with them and say nothing of what it "
-            "misses on clean frames; a stronger model can be named instead: truth: NAME"
-        )
+        _stand_in(study, assumed)
     if task != "detection":
         study["task"] = task
     if task in ("detection", INSTANCE_SEGMENTATION):
@@ -96,15 +93,22 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
                 "add them to targets if they count"
             )
         study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
-        reasons: dict[str, list[str]] = {}
-        for able in checked.levels:
-            if able.reason:
-                reasons.setdefault(able.reason, []).append(able.name)
         if not unlabelled:
-            assumed += [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
+            assumed += _left_out(checked)
+        if _moves(dataset):
+            study["metrics"] = ["flicker", "longest_gap", "time_to_first"]
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _left_out(checked: DataCheck) -> list[str]:
+    """Return which levels the data do not support, and why."""
+    reasons: dict[str, list[str]] = {}
+    for able in checked.levels:
+        if able.reason:
+            reasons.setdefault(able.reason, []).append(able.name)
+    return [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
 
 
 def _gives_masks(sut: Mapping[str, Any]) -> bool:
@@ -267,6 +271,26 @@ def _found_classes(system: Any, sut: Mapping[str, Any]) -> Collection[str]:
     """Return what a system can find, in the study's words; HOG, where there is none, finds people."""
     renamed = sut.get("class_map", {})
     return dict.fromkeys(renamed.get(name, name) for name in getattr(system, "classes", ("person",)))
+
+
+def _stand_in(study: dict[str, Any], assumed: list[str]) -> None:
+    """Add that clean answers stand in for annotations."""
+    study["truth"] = {"from": "clean", "score": TRUTH_SCORE}
+    assumed.append(
+        "the data are not annotated: the system's own answers on clean frames, from a score of "
+        f"{TRUTH_SCORE} on, stand in (truth). Figures are agreement with them and say nothing of what it "
+        "misses on clean frames; a stronger model can be named instead: truth: NAME"
+    )
+
+
+def _moves(dataset: Dataset) -> bool:
+    """Return whether frames follow each other fast enough for an object to be the same in the next one."""
+    return any(
+        (later.time_s or 0.0) - (earlier.time_s or 0.0) <= LINKED_S
+        for log in dataset.logs[:1]
+        for earlier, later in zip(log.frames[:1], log.frames[1:2], strict=False)
+        if earlier.time_s is not None and later.time_s is not None
+    )
 
 
 def _cut(dataset: Dataset, assumed: list[str]) -> dict[str, Any]:
