@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adverse import plugins
-from adverse.data.check import ClassCount, DataCheck, SplitCount, check
+from adverse.data.check import UNLABELLED, ClassCount, DataCheck, SplitCount, check
 from adverse.data.check_text import COLUMNS, words
 from adverse.data.cityscapes import cityscapes
 from adverse.data.class_folders import class_folders
@@ -116,12 +116,16 @@ def test_alike_problems_are_told_once(tmp_path: Path) -> None:
     assert found.unusable == 0  # the images are fine
 
 
-def test_data_without_boxes_or_test_frames_is_of_no_use(tmp_path: Path) -> None:
+def test_data_without_annotations_is_for_label_free_runs_and_without_test_frames_of_no_use(
+    tmp_path: Path,
+) -> None:
     found = check(kitti(write_kitti_odometry(tmp_path / "kitti")))
-    assert [problem.what for problem in found.problems] == ["there are no boxes, so nothing can be scored"]
+    assert [problem.what for problem in found.problems] == [UNLABELLED]
     assert not any(level.able for level in found.levels)
-    assert "no test frame has a box" in said(found)
-    assert not found.usable
+    assert "truth: clean" in said(found)
+    assert (found.usable, found.labelled) == (True, False)  # label-free
+    unboxed = check(replace(kitti(tmp_path / "kitti"), categories=("Car",)))
+    assert not unboxed.usable  # classes, and not one box: somebody meant to annotate
     empty = check(Dataset("none", (), ()))
     assert [problem.stops for problem in empty.problems] == [True, True]
     assert "no test frames" in said(empty)

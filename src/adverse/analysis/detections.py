@@ -45,7 +45,7 @@ def sut_detections(store: Store, sut: str) -> SutDetections:
     }
     baseline = store.run.baseline.id
     sensitivity, source = sensitivity_of(store, matched[baseline])
-    return SutDetections(sut, matched, baseline, sensitivity, source, store.frames.test)
+    return SutDetections(sut, matched, baseline, sensitivity, source, store.frames.test & store.truth_known)
 
 
 def sensitivity_of(store: Store, baseline: MatchedDetections) -> tuple[Sensitivity, Source]:
@@ -84,7 +84,7 @@ def validation_scores(store: Store, baseline: MatchedDetections) -> tuple[NDArra
     test = store.frames.test
     source: Source = "test" if test.all() else "validation"
     ran = _with_status(baseline.answers, len(test), (OK, FAULT))
-    counted = (test if source == "test" else ~test) & ran
+    counted = (test if source == "test" else ~test) & ran & store.truth_known
     return false_scores(baseline, counted), int(counted.sum()), source
 
 

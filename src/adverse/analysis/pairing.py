@@ -93,6 +93,16 @@ def _refuse_other_questions(first: Store, second: Store) -> None:
         )
     if first.task != "detection":
         return
+    if (first.run.truth is None) != (second.run.truth is None):
+        raise StudyError(
+            "one of the runs is label-free: recall and agreement are different things",
+            where=f"{first.folder.path} and {second.folder.path}",
+            got=" and ".join(
+                "annotations" if s.run.truth is None else s.run.truth.name for s in (first, second)
+            ),
+            wanted="both compared with annotations, or both with clean answers",
+            fix="Run both studies with truth:, or both without.",
+        )
     for key, words in MUST_AGREE.items():
         asked = [getattr(store.run, key) for store in (first, second)]
         if None not in asked and asked[0] != asked[1]:  # what has neither depth nor robot is compared without
@@ -207,8 +217,10 @@ def _contents(store: Store) -> dict[str, str]:
     parts: dict[str, list[str]] = {log: [] for log in log_of.values()}
     troubles = store.troubles()
     refused = troubles.filter(pc.equal(troubles["status"], "quarantined")).select(["frame", "setting"])
-    truth = pq.read_table(store.folder.truth)
-    for table in (frames, truth, refused):
+    own = (
+        store.run.truth is not None
+    )  # each version is compared with its own clean answers, or the reference's
+    for table in (frames, refused) if own else (frames, store.truth_rows, refused):
         for row in table.to_pylist():
             if row["frame"] in log_of:
                 parts[log_of[row["frame"]]].append(repr(row))
@@ -224,6 +236,14 @@ def _notes(
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
     words += _evaluated_otherwise(first.run, second.run, suts)
+    sources = [store.run.truth for store in (first, second)]
+    if sources[0] is not None and sources[1] is not None:
+        names = [truth.name for truth in sources if truth is not None]
+        prints = [s.run.sut(s.run.truth.sut).fingerprint for s in (first, second) if s.run.truth is not None]
+        if names[0] != names[1] or prints[0] != prints[1]:
+            words.append(f"label-free, each with clean answers of its own: {names[0]}, and {names[1]}")
+        else:
+            words.append(f"label-free: both are compared with {names[0]}")
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:
         words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.slices import slice_members
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
-from adverse.analysis.tables import csv_bytes
+from adverse.analysis.tables import csv_bytes, names_of_agreement, names_of_recall
 from adverse.analysis.tasks import METRICS, score_task, task_family_rows
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.predict import ScoreTable
@@ -121,7 +121,7 @@ def read_summary(store: Store) -> Summary:
     path = store.result("summary.json")
     if path is None:
         raise no_results(store)
-    return Summary(json.loads(path.read_text()))
+    return _read(json.loads(path.read_text()))
 
 
 def current_summary(store: Store) -> Summary | None:
@@ -222,7 +222,11 @@ def run_results(
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files["slice_members.parquet"] = table_bytes(slice_members(store))
-    files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
+    truth = store.run.truth
+    if truth is not None:
+        summary["truth"] = {"sut": truth.sut, "score": truth.score, "words": truth.name}
+    own = names_of_agreement if truth is not None else list
+    files |= {f"{name}.csv": csv_bytes(own(rows)) for name, rows in lists.items()}
     return _results(summary, troubles, failed, files)
 
 
@@ -274,8 +278,19 @@ def _results(
 ) -> Results:
     summary |= {"troubles": _by_frame(troubles), "failed_attempts": _failed_by_frame(failed)}
     files |= {"troubles.parquet": table_bytes(troubles), "attempts.parquet": table_bytes(failed)}
-    files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
-    return Results(Summary(json.loads(files["summary.json"])), files)  # as whoever reads the file has it
+    told = _renamed(summary, names_of_agreement) if "truth" in summary else summary
+    files["summary.json"] = json.dumps(told, indent=1).encode() + b"\n"
+    return Results(_read(json.loads(files["summary.json"])), files)  # as whoever reads the file has it
+
+
+def _read(data: dict[str, Any]) -> Summary:
+    """Return a summary in the names that all code has for it, whatever its figures are compared with."""
+    return Summary(_renamed(data, names_of_recall) if "truth" in data else data)
+
+
+def _renamed(data: dict[str, Any], rename: Callable[[Sequence[Any]], list[Any]]) -> dict[str, Any]:
+    tables = {name: rename(rows) for name in IN_SUMMARY if isinstance(rows := data.get(name), list)}
+    return {**data, **tables}
 
 
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:

@@ -15,6 +15,7 @@ from adverse.analysis.thresholds import chosen_thresholds, every_threshold, show
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points
 from adverse.levels.context import Context, PlacedDetections, evaluate, level_input
+from adverse.levels.image import ROC_B
 from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import Store
@@ -317,6 +318,8 @@ class _Scoring:
             )
             for level in levels:
                 found |= evaluate(level, given)
+        if self.store.run.truth is not None and self.positive.all():
+            found.pop(f"image/{ROC_B}", None)  # without labels nobody says that a log is free of targets
         return found
 
     def _place(self, setting: str) -> PlacedDetections:

@@ -59,6 +59,29 @@ def outcomes_table(scores: SutScores) -> pa.Table:
     return pa.concat_tables(tables) if tables else OUTCOMES.empty_table()
 
 
+RECALL, AGREEMENT = "recall", "agreement"
+
+
+def names_of_agreement(rows: Sequence[Any]) -> list[Any]:
+    """Return rows of a label-free run as its files have them: what is agreement is not called recall."""
+    return [_named(row, RECALL, AGREEMENT) for row in rows]
+
+
+def names_of_recall(rows: Sequence[Any]) -> list[Any]:
+    """Return rows of a label-free run's files in the names that code has for them."""
+    return [_named(row, AGREEMENT, RECALL) for row in rows]
+
+
+def _named(row: Any, old: str, new: str) -> Any:
+    """Return a row whose columns of one name, and their intervals, have another."""
+    if not isinstance(row, Mapping):
+        return row
+    return {
+        new + name.removeprefix(old) if name == old or name.startswith(f"{old}_") else name: value
+        for name, value in row.items()
+    }
+
+
 def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """Return rows as CSV: intervals in cells of their own, other lists and dicts are left to summary.json."""
     rows = [flat_row(row) for row in rows]

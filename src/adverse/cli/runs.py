@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from adverse.plugins import Registry
     from adverse.report.page import PageTables
     from adverse.report.pictures import Looker
+    from adverse.store.run import Run
     from adverse.study.engines import Stop
     from adverse.study.plan import StudyPlan
     from adverse.study.spec import StudyFile
@@ -274,7 +275,7 @@ def _analyze_and_show(
             page = page or write_report_of(looker, summary, tables)
     finally:
         if every_table:
-            _print_tables(console, summary, tables)
+            _print_tables(console, summary, tables, store.run)
         else:
             brief = brief_table(summary, store.run)
             console.print(brief.terminal())
@@ -292,7 +293,8 @@ def _analyze_and_show(
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 
-def _print_tables(console: Console, summary: Summary, tables: PageTables) -> None:
+def _print_tables(console: Console, summary: Summary, tables: PageTables, run: Run) -> None:
+    from adverse.report.agreement import spoken, table_words
     from adverse.report.plain_tables import terminal_tables
     from adverse.report.remarks import remarks
 
@@ -304,8 +306,8 @@ def _print_tables(console: Console, summary: Summary, tables: PageTables) -> Non
     if tables.adr:
         console.print(tables.adr.terminal(shares=True))
     for table in terminal_tables(summary, tables.plain):
-        console.print(table.terminal())
-    for line in remarks(summary):
+        console.print((table if run.truth is None else table_words(table)).terminal())
+    for line in spoken(run, remarks(summary)):
         console.say(line)
 
 

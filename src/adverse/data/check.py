@@ -32,6 +32,7 @@ from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
 """Frames whose files are decoded unless all are requested."""
+UNLABELLED = "nothing is annotated, so recall cannot be measured; agreement can"
 NOTHING_TO_SCORE = "no test frame has a box"
 BUDGET = 0.01
 """Share of test frames that a study may lose before it is incomplete, unless it says otherwise."""
@@ -129,6 +130,12 @@ class DataCheck:
     def usable(self) -> bool:
         """Whether a study of the data would not be stopped or left incomplete."""
         return not any(problem.stops for problem in self.problems)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there is any truth to score against."""
+        boxes = any(row.boxes or row.ignored for row in self.classes)
+        return boxes or bool(self.pictured) or bool(self.labels and self.pixel_classes)
 
     @property
     def classifies(self) -> bool:
@@ -358,9 +365,13 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
         fix = "Name the test part: split: {test: FOLDER}."
         yield Problem("there are no test frames", place, "", fix, 1, stops=True)
     if not any(_has_truth(frame, dataset) for log in dataset.logs for frame in log.frames):
-        fix = "Add the truth, or use the data for adverse mutate only."
-        fix += " If each folder holds the images of one class: --format class-folders, for classifiers."
-        yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
+        fix = "Run it label-free, as adverse init writes it: truth: clean compares with the system's own "
+        fix += "answers on clean frames, truth: NAME with those of a stronger one (docs/label-free.md). "
+        fix += "If each folder holds the images of one class: --format class-folders, for classifiers."
+        if dataset.categories or not test:
+            yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
+        else:
+            yield Problem(UNLABELLED, place, "", fix, 1, stops=False)
     lost = sum(frame.id in faults for frame in test)
     if test and lost > BUDGET * len(test):
         what = f"{lost} of {len(test)} test frames cannot be used; a study may lose {BUDGET:.0%}"

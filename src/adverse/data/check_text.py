@@ -27,6 +27,7 @@ def words(checked: DataCheck, title: str, section: Mapping[str, Any] | None) -> 
     lines += ["", *_problems(checked)]
     if section is not None:
         task = ["task: classification"] if checked.classifies else []
+        task += [] if checked.labelled else ["truth: clean"]
         lines += ["", "In a study:", *task, *data_section(section)]
     return lines
 
@@ -129,6 +130,8 @@ def _image_table(images: Mapping[str, int]) -> Iterator[str]:
 def _abilities(checked: DataCheck) -> Iterator[str]:
     if checked.classifies:
         yield from _entry("task", "classification: top-1 and top-5 accuracy under every mutation")
+    elif not checked.labelled:
+        yield from _entry("label-free", "agreement of a detector with its clean answers: truth: clean")
     else:
         yield from _level_abilities(checked)
     yield from _mutations(checked)

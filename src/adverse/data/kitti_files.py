@@ -13,7 +13,7 @@ the rectified camera frame. Boxes are kept as they stand: the devkit compares th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -290,6 +290,8 @@ class KittiLabel:
     occlusion: float
     box: Box
     position_m: Point
+    track: int | None = None
+    """The object's number in its sequence, where the data follow it."""
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -320,7 +322,9 @@ def read_tracking_labels(path: Path) -> dict[int, list[KittiLabel]]:
             raise wrong_line(
                 where, "label", repr(words[0][:40]), "a frame number, a track number, a type ..."
             )
-        rows_by_frame.setdefault(int(words[0]), []).append(_row(where, words[2:]))
+        (track,) = numbers(words[1:2], 1, where, "label")
+        row = replace(_row(where, words[2:]), track=int(track) if track >= 0 else None)
+        rows_by_frame.setdefault(int(words[0]), []).append(row)
     return rows_by_frame
 
 
@@ -351,7 +355,9 @@ def objects_of(
             continue
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
-        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes)
+        yield AnnotatedObject(
+            label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes, track=row.track
+        )
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:
             yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)

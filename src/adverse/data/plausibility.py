@@ -173,7 +173,9 @@ def by_hash(hashes: Mapping[Path, str], missing: str) -> Callable[[Frame], str |
 
     def content(frame: Frame) -> str | None:
         found = hashes.get(frame.image.path)
-        return None if found == missing else found
+        if found is None or found == missing:
+            return None
+        return f"{found} {getattr(frame.image, 'number', '')}"  # a video holds many
 
     return content
 

@@ -8,10 +8,11 @@ they become negative logs of their own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from adverse.data.shots import shot_changes
 from adverse.errors import StudyError
 from adverse.types import Dataset, Frame, Log, Split
 
@@ -65,6 +66,48 @@ def _cut(log: Log, wanted: set[int], min_frames: int) -> Iterator[Log]:
         else:
             parts.append(run)
             kinds.append(negative)
+    yield from _numbered(log, parts)
+
+
+def cut_logs(
+    dataset: Dataset, *, seconds: float | None = None, frames: int | None = None, shots: bool = False
+) -> Dataset:
+    """Return the data set with its logs cut into pieces of so many seconds or frames, or where shots change.
+
+    So one long recording becomes something to resample. Pieces are numbered: drive:1, drive:2; frames keep
+    their ids. A last piece of less than half the length stays with the one before.
+    """
+    logs = []
+    for log in dataset.logs:
+        if shots:
+            starts = shot_changes(log.frames)
+        elif frames is not None:
+            starts = list(range(0, len(log.frames), frames))
+        else:
+            starts = _starts(log, seconds or 0.0)
+        if not shots and len(starts) > 1:
+            whole, last = starts[-1] - starts[-2], len(log.frames) - starts[-1]
+            starts = starts[:-1] if 2 * last < whole else starts
+        ends = [*starts[1:], len(log.frames)]
+        logs += list(_numbered(log, [log.frames[a:b] for a, b in zip(starts, ends, strict=True)]))
+    return replace(dataset, logs=tuple(logs))
+
+
+def _starts(log: Log, seconds: float) -> list[int]:
+    times = [frame.time_s for frame in log.frames]
+    if len(times) > 1 and None in times:
+        raise StudyError(
+            "a log without times cannot be cut by seconds",
+            where=f"data.cut, log {log.id!r}",
+            got=f"{times.count(None)} of {len(times)} frames without a time",
+            fix="Cut it by frames, as in cut: {frames: 100}.",
+        )
+    pieces = [int(((time or 0.0) - (times[0] or 0.0)) / seconds + 1e-9) for time in times]
+    return [at for at, piece in enumerate(pieces) if at == 0 or piece != pieces[at - 1]]
+
+
+def _numbered(log: Log, parts: Sequence[Sequence[Frame]]) -> Iterator[Log]:
+    """Yield the parts of a log as logs of their own; a log in one part stays as it is."""
     if len(parts) == 1:
         yield log
         return

@@ -10,17 +10,25 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from adverse.data.attributes import told_attributes
 from adverse.data.coco_truth import IGNORED, NEGATIVE, PARTLY_OUTSIDE, ROUNDING_PX, ImageTruth
-from adverse.data.images import ImageFile
+from adverse.data.images import Size
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
 from adverse.masks import Masks
 from adverse.types import Truth
 
 Box = tuple[float, float, float, float]
+
+
+class Measurable(Protocol):
+    """An image whose size is known, or can be found out."""
+
+    def measure(self) -> Size:
+        """Return width and height, or raise DataError."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,8 @@ class AnnotatedObject:
     attributes: Mapping[str, str] = field(default_factory=dict)
     mask: bytes | None = None
     """Compressed run lengths in an image of its own size, where masks are read."""
+    track: int | None = None
+    """Who it is over the frames of a log, where the data say so."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Truths:
     def of(
         self,
         objects: Sequence[AnnotatedObject],
-        image: ImageFile,
+        image: Measurable,
         *,
         mask_size: tuple[int, int] | None = None,
         void: Masks | None = None,
@@ -71,7 +81,7 @@ class Truths:
             boxes=np.array([thing.box for thing in objects], np.float64).reshape(-1, 4),
             labels=np.array([labels[thing.label] for thing in objects], np.int64),
             ignore=np.array([thing.ignore for thing in objects], np.bool_),
-            ids=np.array([next(self.ids) for _ in objects], np.int64),
+            ids=np.array(list(self._numbers(objects)), np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
             area=None if masks is None else masks.areas,
             attributes=told_attributes([thing.attributes for thing in objects]),
@@ -85,6 +95,12 @@ class Truths:
         except AdverseError as error:
             return ImageTruth(truth, str(error))
         return ImageTruth(truth, None)
+
+    def _numbers(self, objects: Sequence[AnnotatedObject]) -> Iterator[int]:
+        """Yield the number of each object: that of its track, or one that no track has."""
+        sign = -1 if any(thing.track is not None for thing in objects) else 1
+        for thing in objects:
+            yield sign * next(self.ids) if thing.track is None else thing.track
 
 
 def renamed(name: str, class_map: Mapping[str, str]) -> str:

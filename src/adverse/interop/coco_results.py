@@ -72,7 +72,7 @@ def export_coco(
     usable = Ids(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
-    truth = _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable)
+    truth = _truth(test, store.truth_rows.to_pylist(), usable)
     paths = pq.read_table(store.folder.inputs, columns=["path"])["path"].to_pylist()
     files = file_names([frame["frame"] for frame in test], paths)
     for image in truth["images"]:

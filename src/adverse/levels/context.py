@@ -246,7 +246,9 @@ def evaluate_metric(metric: Plugin, given: LevelInput) -> LogScores:
         )
     low, high = (metric.metric.lowest, metric.metric.highest) if metric.metric else (0.0, 1.0)
     slack = 1e-9 * (1 + np.abs(total))
-    inside = (total >= low * weight - slack) & (total <= high * weight + slack)
+    there = np.where(weight > 0, weight, 1.0)  # of a range without end, 0 times the end is no number
+    lowest, highest = (np.where(weight > 0, end * there, 0.0) for end in (low, high))
+    inside = (total >= lowest - slack) & (total <= highest + slack)
     if not (np.isfinite(total).all() and np.isfinite(weight).all() and (weight >= 0).all() and inside.all()):
         raise PluginError(
             f"the metric {metric.name} has values that it cannot have",

@@ -33,6 +33,7 @@ BUILT_IN: Mapping[Kind, str] = {
     "sut": "adverse.suts",
     "dataset": "adverse.data",
     "level": "adverse.levels",
+    "metric": "adverse.levels",
 }
 """The package of each kind that has built-in plug-ins; imported when the kind is first asked for."""
 LooksLike = Callable[[Path], Mapping[str, Any] | None]

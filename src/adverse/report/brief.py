@@ -15,6 +15,7 @@ from adverse.analysis.headline import (
     stop_costs,
 )
 from adverse.analysis.results import Summary
+from adverse.report.agreement import basis, table_words, words
 from adverse.report.answer import choices
 from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.remarks import remarks, troubles
@@ -76,7 +77,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
     groups[len(rows)] = ""
     rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.worst]
     more = len(head.conditions) - most
-    return Table(
+    table = Table(
         "brief",
         _title(summary, head),
         (
@@ -87,6 +88,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
         groups=groups,
         caption=f"and {more} milder ones: --tables" if more > 0 else "",
     )
+    return table if run.truth is None else table_words(table)
 
 
 def _suts_down(summary: Summary, head: Headline, clean: Sequence[Cell], faulty: Collection[str]) -> Table:
@@ -194,7 +196,8 @@ def _marks(faulty: bool, incomplete: bool) -> str:  # noqa: FBT001
 
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
-    lines = [*choices(summary, run), *stop_lines(summary, run)]
+    basis_of = basis(run)
+    lines = [*([] if basis_of is None else [basis_of]), *choices(summary, run), *stop_lines(summary, run)]
     left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))
     failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())
@@ -207,7 +210,7 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
             lines.append(f"- {len(told) - number} more remarks: --tables, or the report's data quality")
             break
         lines.append(line)
-    return lines
+    return lines if run.truth is None else [*lines[:1], *map(words, lines[1:])]
 
 
 def stop_lines(summary: Summary, run: Run) -> list[str]:

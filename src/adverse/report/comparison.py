@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from adverse.analysis.compare import Comparison
 from adverse.analysis.pairing import Change
+from adverse.report.agreement import page_words, table_words, words
 from adverse.report.chart import interval_bar
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
@@ -45,7 +46,8 @@ def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Ite
         table = replace(table, title=f"{HEADS[outcome]}{whose}: {len(changes)}")
         here = max(left, LEAST)
         left -= min(here, len(changes))
-        yield table.first(here, more="--html, --csv or --json writes them all")
+        cut = table.first(here, more="--html, --csv or --json writes them all")
+        yield cut if comparison.pairing.first.run.truth is None else table_words(cut)
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
@@ -61,7 +63,8 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         lines.append(f"only in one of the runs: {counted(len(only), 'thing')}; --html names them")
     else:
         lines += [f"only in one: {shown(text, longest=400)}" for text in only]
-    return [*lines, *(f"also: {shown(text, longest=400)}" for text in comparison.notes)]
+    lines += [f"also: {shown(text, longest=400)}" for text in comparison.notes]
+    return lines if comparison.pairing.first.run.truth is None else list(map(words, lines))
 
 
 def headline(comparison: Comparison) -> str:
@@ -198,7 +201,7 @@ def render_comparison(comparison: Comparison) -> str:
         if comparison.of(outcome)
     ]
     pairing = comparison.pairing
-    return rendered(
+    page = rendered(
         "comparison.html",
         title=" and ".join(dict.fromkeys(shown(store.run.name) for store in (pairing.first, pairing.second))),
         headline=headline(comparison),
@@ -209,6 +212,7 @@ def render_comparison(comparison: Comparison) -> str:
         notes=[shown(text, longest=400) for text in comparison.notes],
         runs=[_facts(word, store) for word, store in (("before", pairing.first), ("after", pairing.second))],
     )
+    return page if pairing.first.run.truth is None else page_words(page)
 
 
 def _facts(word: str, store: Store) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
 from adverse.content import NOT_NOTICED
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
+from adverse.report import agreement
 from adverse.report.answer import answers, choices, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
 from adverse.report.benchmark_figures import page_figures
@@ -168,7 +169,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
     coverage, registry = hazards_of(looker), looker.known_plugins()
     just_now = summary if computed else None
     verdicts = saved_verdicts(looker.store, registry=registry, summary=just_now)
-    return PageTables(
+    tables = PageTables(
         coverage,
         verdicts,
         levels_table(summary),
@@ -186,6 +187,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
         slice_tables(summary, looker.store.run, summary.data.get("slices", ())),
         range_table(summary, looker.store.run),
     )
+    return tables if looker.store.run.truth is None else agreement.all_tables(tables)
 
 
 def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | None = None) -> str:
@@ -198,8 +200,9 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
     telling = telling_failure(summary, looker) if detection and no_pictures is None else None
     lost_image = telling_image(looker) if not detection and no_pictures is None else None
     gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
-    return rendered(
+    page = rendered(
         "report.html",
+        basis=agreement.basis(store.run),
         title=shown(summary.data["study"]),
         run=store.run,
         first=first_screen(
@@ -265,6 +268,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         stops=list(stop_figures(store, summary, tables.stops)) if detection else [],
         facts=_facts(store, summary),
     )
+    return page if store.run.truth is None else agreement.page_words(page)
 
 
 def _not_pictured(looker: Looker) -> list[str]:

@@ -22,6 +22,7 @@ from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.plugins import Registry
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import (
+    AGREEMENT,
     BY_SETTING,
     COUNTS,
     PERCENT,
@@ -51,6 +52,7 @@ TABLES = {
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 WITHHELD = "the level is of a plug-in that was not run; give --trust if you trust it"
 MIXED = "mixed environments"
+RECALL = "recall"
 SHIFTED = "truth and images may be shifted against each other"
 """How a warning of a run begins that every verdict on it carries."""
 PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
@@ -111,9 +113,20 @@ class RunFigures:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
         counts = self.summary.data["counts"].get(sut)
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
+        if self.store.run.truth is not None:
+            doubts.append(f"label-free: compared with {self.store.run.truth.name}, not with annotations")
         killed = kill_remarks({name: n for name, n in self.store.run.kills.items() if name == sut})
         faults = fault_remarks(sut, counts) if counts else ()
         return (*faults, *killed, *doubts, *self._mutation_remarks)
+
+    def _misnamed(self, measure: str) -> str | None:
+        """Return why a run has no recall, or no agreement: it has one of the two."""
+        free = self.store.run.truth is not None
+        if measure == RECALL and free:
+            return "the run is label-free, so recall is not known; measure: agreement is"
+        if measure == AGREEMENT and not free:
+            return "the run has annotations, so it has measure: recall; agreement is for label-free runs"
+        return None
 
     @cached_property
     def _mutation_remarks(self) -> tuple[str, ...]:
@@ -122,6 +135,8 @@ class RunFigures:
     def _of_sut(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if rule.measure in (*COUNTS, *RATES):
             yield self._count(rule, sut)
+        elif (doubt := self._misnamed(rule.measure)) is not None:
+            yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
         elif sut in self.summary.failed_everywhere:
             yield RunFigure(
                 sut, None, doubt=f"it failed on every image: {self.summary.failed_everywhere[sut]}"
@@ -253,6 +268,7 @@ class RunFigures:
 
 def _column(measure: str) -> str:
     """Return what a measure is called in the table that has it."""
+    measure = RECALL if measure == AGREEMENT else measure
     return measure.removeprefix("mean_").removeprefix("expected_") if measure in TABLES else measure
 
 

@@ -20,7 +20,9 @@ COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate", "outage_rate")
 """Shares of requests."""
 REQUIREMENTS = "requirements"
-PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
+AGREEMENT = "agreement"
+"""What recall is called where clean answers stand in for annotations."""
+PLAIN = ("recall", AGREEMENT, "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
 BY_SETTING = ("adr", *PLAIN)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that

@@ -35,6 +35,7 @@ from adverse.store.tables import (
     PixelCounts,
     RankedClasses,
     TruthTable,
+    answered_truth,
     answers_in_order,
     confusion_counts,
     place_in_group,
@@ -134,13 +135,32 @@ class Store:
         )
 
     @cached_property
+    def truth_rows(self) -> pa.Table:
+        """All true objects as truth.parquet holds them; in a label-free run what stands in for them."""
+        table = pq.read_table(self.folder.truth)
+        source = self.run.truth
+        if source is None:
+            return table
+        return answered_truth(self.detections(source.sut, self.run.baseline.id), source.score, table.schema)
+
+    @cached_property
+    def truth_known(self) -> NDArray[np.bool_]:
+        """The frames (F,) whose truth is known: all, but where it is an answer that did not come."""
+        known = np.ones(len(self.frames.ids), np.bool_)
+        if self.run.truth is not None:
+            answers = self.detections(self.run.truth.sut, self.run.baseline.id)
+            failed = answers.filter(pc.not_equal(answers["status"], "ok"))
+            known[positions(failed["frame"], self.frames.ids)] = False
+        return known
+
+    @cached_property
     def truth(self) -> TruthTable:
         """The true objects of the targets."""
         return self.truth_of(self.targets)
 
     def truth_of(self, classes: tuple[str, ...]) -> TruthTable:
         """Return the true objects of the given classes."""
-        table = pq.read_table(self.folder.truth)
+        table = self.truth_rows
         labels = positions(table["label"], classes)
         place = place_in_group(positions(table["frame"], self.frames.ids))[labels >= 0]
         table = table.filter(pa.array(labels >= 0))
@@ -160,6 +180,7 @@ class Store:
             np.where(np.isnan(area), (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), area)[order],
             crowd[order],
             tuple(table["mask"].take(pa.array(order)).to_pylist()) if self.run.masks else None,
+            table["id"].to_numpy()[order],
         )
 
     @cached_property
@@ -191,7 +212,7 @@ class Store:
 
     def _targets(self) -> pa.Table:
         """Return the true objects of the targets as they are kept, in the order of the frames."""
-        table = pq.read_table(self.folder.truth)
+        table = self.truth_rows
         table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
         order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
         return table.take(pa.array(order))

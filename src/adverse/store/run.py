@@ -54,6 +54,19 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True)
+class TruthSource:
+    """Whose answers to clean frames stand in for a truth that nobody annotated, and from which score on."""
+
+    sut: str
+    score: float
+
+    @property
+    def name(self) -> str:
+        """What the answers are called where figures say what they rest on."""
+        return f"the answers of {self.sut} to clean frames with a score of {self.score:g} or more"
+
+
+@dataclass(frozen=True)
 class RunData:
     """The data set of a run."""
 
@@ -121,6 +134,8 @@ class Run:
     provenance: Provenance
     kills: Mapping[str, int] = field(default_factory=dict)
     """How often the whole run was killed while a SUT had work left, by SUT."""
+    truth: TruthSource | None = None
+    """What stands in for annotations in a label-free run: figures are then agreement, not recall."""
 
     @property
     def baseline(self) -> Setting:
@@ -214,6 +229,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             notes=dict(data["notes"]),
         ),
         provenance=_provenance(manifest),
+        truth=None if (told := statistics.get("truth")) is None else TruthSource(told["sut"], told["score"]),
         kills={str(sut): int(count) for sut, count in manifest.get("kills", {}).items()},
     )
 

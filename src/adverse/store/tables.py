@@ -51,6 +51,8 @@ class TruthTable:
     """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
     masks: tuple[bytes, ...] | None = None
     """Compressed run lengths, in runs with masks; their sizes are those of the frames."""
+    ids: NDArray[np.int64] | None = None
+    """The number of each, that of its track in data that tell who is who; None: not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,19 @@ def confusion_counts(table: pa.Table, classes: tuple[str, ...]) -> NDArray[np.in
     )
     counts[row, true, predicted] = entries.field("pixels").to_numpy()
     return counts
+
+
+def answered_truth(answers: pa.Table, score: float, schema: pa.Schema) -> pa.Table:
+    """Return the answers of a SUT as true objects, from a score on; boxes without a size are left out."""
+    rows: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for row in answers.to_pylist():
+        boxes = row["boxes"] or []
+        for box, one, label in zip(boxes, row["scores"] or [], row["labels"] or [], strict=True):
+            if one >= score and box[2] > box[0] and box[3] > box[1]:
+                told = {"frame": row["frame"], "id": len(rows["id"]) + 1, "label": label, "ignore": False}
+                for name, column in rows.items():
+                    column.append(told.get(name, list(box) if name == "box" else None))
+    return pa.table(rows, schema=schema)
 
 
 def answers_in_order(

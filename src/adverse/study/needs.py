@@ -10,7 +10,7 @@ from adverse.marks import LEVEL_NEEDS
 from adverse.plugins import Plugin
 from adverse.robot.profile import Robot, read_robot
 from adverse.seeds import generator
-from adverse.study.spec import StudyFile
+from adverse.study.spec import CLEAN, StudyFile
 from adverse.types import Dataset, Frame, Setting
 
 SAMPLED_DEPTHS = 8
@@ -26,10 +26,49 @@ LACKING: Mapping[str, Callable[[Frame], bool]] = {
 """Whether a frame lacks what a level can need of every frame."""
 
 
+def truth_source(file: StudyFile) -> tuple[str, float] | None:
+    """Return the SUT whose answers to clean frames stand in for annotations, and from which score on."""
+    truth = file.study.truth
+    if truth is None:
+        return None
+    names, where = [sut.name for sut in file.study.suts], file.where("truth")
+    if truth.origin != CLEAN:
+        if truth.origin not in names:
+            raise StudyError(
+                f"there is no SUT {truth.origin!r} whose answers could be the truth",
+                where=where,
+                wanted=f"{CLEAN}, or the name of a SUT",
+                fix=suggestion(truth.origin, [CLEAN, *names]),
+            )
+        return truth.origin, truth.score
+    if len(names) != 1:
+        raise StudyError(
+            "truth: clean is a SUT's own answers, and the study has several SUTs",
+            where=where,
+            got=", ".join(names),
+            wanted="one SUT, or the name of the one whose answers all are compared with",
+            fix="Name the strongest, as in truth: NAME, or make a study for each.",
+        )
+    return names[0], truth.score
+
+
+def _unmet_without_labels(file: StudyFile, levels: Sequence[Plugin]) -> Iterator[AdverseError]:
+    """Yield the levels that clean answers cannot be the truth of: these are boxes, and stand nowhere."""
+    asking = [level.name for level in levels if level.needs - {"motion"}]
+    if file.study.truth is not None and asking:
+        yield StudyError(
+            f"the level {asking[0]} needs annotations: clean answers are boxes alone",
+            where=file.where("levels"),
+            got=f"truth: {file.study.truth.origin}",
+            fix=f"Drop {', '.join(asking)} from levels:, or truth: from the study.",
+        )
+
+
 def unmet(
     file: StudyFile, dataset: Dataset, settings: Sequence[Setting], levels: Sequence[Plugin]
 ) -> Iterator[AdverseError]:
     """Yield what the data lack, one error for each lack."""
+    yield from _unmet_without_labels(file, levels)
     yield from _unmet_by_settings(file, dataset, settings)
     yield from _unusable_depth(file, dataset, settings)
     yield from _unmet_by_levels(file, dataset, levels)

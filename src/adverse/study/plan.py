@@ -17,14 +17,14 @@ from adverse.content import MISSING, content_hashes, digest
 from adverse.data.checksums import mismatches
 from adverse.data.formats import read_format
 from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, faulty_frames, same_images
-from adverse.data.subsets import cut_negative_runs, thinned
+from adverse.data.subsets import cut_logs, cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.store.journal import RunEntry
 from adverse.study.depth_maps import depth_sources, study_depth
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
-from adverse.study.needs import unmet
+from adverse.study.needs import truth_source, unmet
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
@@ -91,6 +91,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
+    truth_source(file)  # raises where it is none of the SUTs
     conditions_of(file, settings)  # raises where a condition is none of the settings
     levels = levels_of(file, registry)
     for number, name in enumerate(file.study.metrics):
@@ -118,7 +119,12 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
     blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
-    warnings = (*cuts, *recorded.warnings, *(str(doubt) for doubt in doubts if not doubt.certain))
+    warnings = (
+        *_alike(file, whole, dataset),
+        *cuts,
+        *recorded.warnings,
+        *(str(doubt) for doubt in doubts if not doubt.certain),
+    )
     return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
 
 
@@ -184,8 +190,34 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
 
 def _wanted_part(file: StudyFile, dataset: Dataset) -> Dataset:
     runs, frames = file.study.data.negative_runs, file.study.data.test_frames
-    cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+    cut = _cut(file, dataset)
+    cut = cut_negative_runs(cut, file.study.targets, runs.min_frames) if runs else cut
     return study_depth(file, cut if frames is None else thinned(cut, frames))
+
+
+def _cut(file: StudyFile, dataset: Dataset) -> Dataset:
+    how = file.study.data.cut
+    if how is None:
+        return dataset
+    return cut_logs(dataset, seconds=how.seconds, frames=how.frames, shots=how.shots)
+
+
+def _alike(file: StudyFile, whole: Dataset, dataset: Dataset) -> list[str]:
+    """Return what a reader must know of logs that were cut out of few recordings."""
+    if file.study.data.cut is None:
+        return []
+    recordings = sum(log.split == "test" for log in whole.logs)
+    logs = sum(log.split == "test" for log in dataset.logs)
+    if logs == recordings:
+        return []
+    of = "one recording" if recordings == 1 else f"{recordings} recordings"
+    these = "this recording" if recordings == 1 else "these recordings"
+    return [
+        (
+            f"the {logs} test logs are pieces of {of} (data: cut) and alike: intervals tell how sure a "
+            f"figure is for {these}, not for others"
+        )
+    ]
 
 
 def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:

@@ -21,7 +21,7 @@ from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.store.records import table_bytes
 from adverse.store.run import setting_entry
-from adverse.study.needs import robot_of
+from adverse.study.needs import robot_of, truth_source
 from adverse.study.plan import StudyPlan, conditions_of, levels_of
 from adverse.suts.fingerprint import hashes_of
 from adverse.types import Frame, Log
@@ -102,8 +102,11 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "operating_points": {
                 task.name: dict(zip(("sensitivity", "score"), point, strict=True))
                 for task in plan.job.suts
-                for point in [study.operating_point.of(task.name, study.fpr_max)]
+                for point in [_operating_point(plan, task.name)]
             },
+            "truth": None
+            if (truth := truth_source(plan.file)) is None
+            else {"sut": truth[0], "score": truth[1]},
             "bootstrap": study.robustness.bootstrap,
             "conditions": dict(conditions_of(plan.file, plan.job.settings)),
             "quarantine_budget": study.quarantine_budget,
@@ -112,6 +115,16 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
         "warnings": list(plan.warnings),
         "engine": {"name": engine, "workers": workers},
     }
+
+
+def _operating_point(plan: StudyPlan, sut: str) -> tuple[float | None, float | None]:
+    """Return the sensitivity and score of a SUT; clean answers are evaluated where they are cut."""
+    study, truth = plan.file.study, truth_source(plan.file)
+    point = study.operating_point.of(sut, study.fpr_max)
+    free = point[1] is None and study.operating_point.sensitivity is None
+    if truth is not None and truth[0] == sut and free:
+        return None, truth[1]
+    return point
 
 
 def _commit() -> str | None:

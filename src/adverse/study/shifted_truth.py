@@ -24,7 +24,7 @@ FIX = "Check which annotation belongs to which image: a frame may be missing in 
 
 def shift_warnings(folder: RunFolder, plan: StudyPlan, files: Mapping[str, str]) -> list[str]:
     """Return a warning for each live detector whose answers fit other frames; `files` by finished cell."""
-    if plan.job.task != "detection":
+    if plan.job.task != "detection" or plan.file.study.truth is not None:
         return []
     lines = []
     for index, task in enumerate(plan.job.suts):

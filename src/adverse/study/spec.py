@@ -53,10 +53,25 @@ class NegativeRuns(_Section):
     min_frames: Annotated[int, Field(ge=1)]
 
 
+class Cut(_Section):
+    """How long recordings are cut into logs: by seconds, by frames, or where shots change."""
+
+    seconds: Positive | None = None
+    frames: Annotated[int, Field(ge=1)] | None = None
+    shots: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.seconds is not None) + (self.frames is not None) + self.shots != 1:
+            raise ValueError("one of seconds, frames and shots, as in cut: {seconds: 10}")
+        return self
+
+
 class DataSection(_OpenSection):
     """Which data, and how to read it."""
 
     format: str
+    cut: Cut | None = None
     negative_runs: NegativeRuns | None = None
     test_frames: Annotated[int, Field(ge=1)] | None = None
 
@@ -208,6 +223,17 @@ class OperatingPointSection(_Section):
         return (fpr_max if self.sensitivity is None else self.sensitivity), None
 
 
+CLEAN = "clean"
+"""In truth: the SUT's own answers to clean frames."""
+
+
+class TruthSection(_Section):
+    """Whose answers to clean frames stand in for annotations, from which score on."""
+
+    origin: str = Field(alias="from")
+    score: Finite = 0.5
+
+
 class FuzzSection(_Section):
     """What a fuzz campaign does with the study's data and SUTs (docs/fuzzing.md)."""
 
@@ -242,6 +268,7 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     metrics: tuple[str, ...] = ()
+    truth: TruthSection | None = None
     sensitivity: SensitivitySection = SensitivitySection()
     robustness: RobustnessSection = RobustnessSection()
     fpr_max: Positive = 0.1
@@ -273,6 +300,19 @@ class Study(_Section):
         if isinstance(study, dict) and study.get("task") == INSTANCE_SEGMENTATION:
             return {**study, "task": "detection", "masks": True}
         return study
+
+    @field_validator("truth", mode="before")
+    @classmethod
+    def _truth(cls, truth: Any) -> Any:
+        return {"from": truth} if isinstance(truth, str) else truth
+
+    @field_validator("truth")
+    @classmethod
+    def _truth_is_of_boxes(cls, truth: TruthSection | None, info: ValidationInfo) -> TruthSection | None:
+        task, masks = info.data.get("task", "detection"), info.data.get("masks", False)
+        if truth is not None and (task != "detection" or masks):
+            raise ValueError("no truth: clean answers stand in for annotated boxes, and the task is another")
+        return truth
 
     @field_validator("name")
     @classmethod
@@ -410,5 +450,6 @@ _fields_at = fields_by_section(
         "robustness": RobustnessSection,
         "operating_point": OperatingPointSection,
         "fuzz": FuzzSection,
+        "truth": TruthSection,
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,13 @@ ONNX, CLASS_FOLDERS = ".onnx", "class-folders"
 SPARSE = 0.5
 """Depth at a smaller share of the pixels is that of laser returns."""
 NAMED_CLASSES = 6
+TRUTH_SCORE = 0.5
+"""From which clean answers stand in for annotations, unless somebody says otherwise."""
+LINKED_S = 0.5
+"""Between frames, at most, for what is over time to be measured."""
+LEAST_LOGS = 20
+SHORTEST_S, LONGEST_S = 2.0, 10.0
+"""Recordings fewer than that are cut into pieces of such lengths: as many as that, if they last."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +81,16 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study: dict[str, Any] = {
         "name": _name(data),
         "seed": 1,
-        "data": {"format": guessed.format.name, **_relative(given, folder)},
+        "data": {"format": guessed.format.name, **_relative(given, folder), **_cut(dataset, assumed)},
         "suts": [sut],
     }
+    unlabelled = not checked.labelled and task == "detection"
+    if unlabelled:
+        _stand_in(study, assumed)
     if task != "detection":
         study["task"] = task
     if task in ("detection", INSTANCE_SEGMENTATION):
-        target = _target(dataset, assumed)
+        target = _known_target(system, sut, assumed) if unlabelled else _target(dataset, assumed)
         study["targets"] = [target]
         if left := _also_known(dataset, system, sut, target):
             assumed.append(
@@ -88,11 +98,10 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
                 "add them to targets if they count"
             )
         study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
-        reasons: dict[str, list[str]] = {}
-        for able in checked.levels:
-            if able.reason:
-                reasons.setdefault(able.reason, []).append(able.name)
-        assumed += [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
+        if not unlabelled:
+            assumed += _left_out(checked)
+        if _moves(dataset):
+            study["metrics"] = ["flicker", "longest_gap", "time_to_first"]
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
@@ -104,6 +113,15 @@ def _classifies(model: Path | None) -> bool:
         and model.suffix.lower() == ONNX
         and guess_onnx(model, ()).options["decoder"] == "classification"
     )
+
+
+def _left_out(checked: DataCheck) -> list[str]:
+    """Return which levels the data do not support, and why."""
+    reasons: dict[str, list[str]] = {}
+    for able in checked.levels:
+        if able.reason:
+            reasons.setdefault(able.reason, []).append(able.name)
+    return [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
 
 
 def _gives_masks(sut: Mapping[str, Any]) -> bool:
@@ -246,11 +264,64 @@ def _target(dataset: Dataset, assumed: list[str]) -> str:
     return name
 
 
+def _known_target(system: Any, sut: Mapping[str, Any], assumed: list[str]) -> str:
+    """Return the class that counts where nothing is annotated: people, or the first that the model knows."""
+    known = _found_classes(system, sut)
+    target = "person" if "person" in known or not known else next(iter(known))
+    others = len(known) - 1
+    if others > 0:
+        assumed.append(f"only {target} is judged (targets); the model knows {others} more classes")
+    return target
+
+
 def _also_known(dataset: Dataset, system: Any, sut: Mapping[str, Any], target: str) -> list[str]:
     """Return the classes that both the data and the model have, but for the one that counts."""
-    renamed = sut.get("class_map", {})
-    found = {renamed.get(name, name) for name in getattr(system, "classes", ())}
+    found = _found_classes(system, sut)
     return [name for name in dataset.categories if name in found and name != target]
+
+
+def _found_classes(system: Any, sut: Mapping[str, Any]) -> Collection[str]:
+    """Return what a system can find, in the study's words; HOG, where there is none, finds people."""
+    renamed = sut.get("class_map", {})
+    return dict.fromkeys(renamed.get(name, name) for name in getattr(system, "classes", ("person",)))
+
+
+def _stand_in(study: dict[str, Any], assumed: list[str]) -> None:
+    """Add that clean answers stand in for annotations."""
+    study["truth"] = {"from": "clean", "score": TRUTH_SCORE}
+    assumed.append(
+        "the data are not annotated: the system's own answers on clean frames, from a score of "
+        f"{TRUTH_SCORE} on, stand in (truth). Figures are agreement with them and say nothing of what it "
+        "misses on clean frames; a stronger model can be named instead: truth: NAME"
+    )
+
+
+def _moves(dataset: Dataset) -> bool:
+    """Return whether frames follow each other fast enough for an object to be the same in the next one."""
+    return any(
+        (later.time_s or 0.0) - (earlier.time_s or 0.0) <= LINKED_S
+        for log in dataset.logs[:1]
+        for earlier, later in zip(log.frames[:1], log.frames[1:2], strict=False)
+        if earlier.time_s is not None and later.time_s is not None
+    )
+
+
+def _cut(dataset: Dataset, assumed: list[str]) -> dict[str, Any]:
+    """Return how few long recordings are cut into logs, so that there is something to resample."""
+    if len(dataset.logs) >= LEAST_LOGS or any(
+        frame.time_s is None for log in dataset.logs for frame in log.frames
+    ):
+        return {}
+    spans = [(log.frames[-1].time_s or 0.0) - (log.frames[0].time_s or 0.0) for log in dataset.logs]
+    seconds = min(max(round(sum(spans) / LEAST_LOGS, 1), SHORTEST_S), LONGEST_S)
+    if sum(spans) < 2 * seconds:
+        return {}
+    assumed.append(
+        f"{len(dataset.logs)} recording{'s are' if len(dataset.logs) > 1 else ' is'} cut into logs of "
+        f"{seconds:g} s (cut), to have something to resample; they are alike, so intervals are about "
+        "these recordings alone"
+    )
+    return {"cut": {"seconds": seconds}}
 
 
 def _few(names: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from adverse.pages.view.pick import Pick, picked
 from adverse.pages.view.selection import Selections
 from adverse.pages.view.session import ExploredRun, LoggedFrames
 from adverse.pages.view.thumbnails import Thumbnails
+from adverse.report.agreement import basis, page_words
 from adverse.report.run_tables import level_tables
 from adverse.serving import assets, json_answer, templates_of
 from adverse.text import CLEAN, counted, setting_text, shown, without_paths
@@ -231,7 +232,10 @@ def _both(name: str, page: Page, run: ExploredRun, templates: jinja2.Environment
     def html(request: Request) -> Response:
         query = request.query_params
         pick = None if name == "grid" else picked(run, query)
-        return HTMLResponse(template.render(page=page(query), pick=pick, detection=run.detection))
+        made = template.render(
+            page=page(query), pick=pick, detection=run.detection, basis=basis(run.store.run)
+        )
+        return HTMLResponse(made if run.store.run.truth is None else page_words(made))
 
     def twin(request: Request) -> Response:
         return json_answer(page(request.query_params))

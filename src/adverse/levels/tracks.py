@@ -1,0 +1,175 @@
+"""Time in the metrics: how steadily an object is seen, over the frames of its log.
+
+A track is one true object over the frames of a log. Where the truth says who is who, by its ids, those are
+taken; where it does not (annotations of single images, clean answers of a label-free run), boxes are linked
+from frame to frame by their overlap. At each frame of its track an object is seen or not, at the operating
+point.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from adverse.levels.context import LevelInput, LogScores
+from adverse.levels.match import HIT
+from adverse.plugins import metric
+from adverse.store.tables import Frames, TruthTable
+
+LINK_IOU = 0.3
+"""Overlap from which boxes of two frames may be one object."""
+COAST = 2
+"""Frames that an object may be missing in before it counts as another one."""
+
+
+class Track(NamedTuple):
+    """An object of a log: when it is there (n,), in seconds, and whether it is seen each time (n,)."""
+
+    log: int
+    time_s: NDArray[np.float64]
+    seen: NDArray[np.bool_]
+
+    def gaps_s(self) -> list[float]:
+        """Return for how long it is lost, each time that it is, after it was seen first; also at the end."""
+        seen = np.flatnonzero(self.seen)
+        if not len(seen):
+            return []
+        between = [float(self.time_s[b] - self.time_s[a]) for a, b in itertools.pairwise(seen) if b > a + 1]
+        last = float(self.time_s[-1] - self.time_s[seen[-1]])
+        return [*between, *([last] if last > 0 else [])]
+
+    def losses(self) -> int:
+        """Return how often it is lost and found again."""
+        seen = np.flatnonzero(self.seen)
+        return int((np.diff(seen) > 1).sum())
+
+
+@metric(title="flicker: times lost and found again, per object that is found", highest=math.inf)
+def flicker(given: LevelInput) -> LogScores:
+    """Count how often an object is lost and found again within its track."""
+    return _mean(given, [(track.log, track.losses()) for track in tracks(given) if track.seen.any()])
+
+
+@metric(title="longest gap in seconds, mean over objects that are found", highest=math.inf)
+def longest_gap(given: LevelInput) -> LogScores:
+    """Average the longest time that an object is lost after it was first seen."""
+    rows = [(track.log, max(track.gaps_s(), default=0.0)) for track in tracks(given) if track.seen.any()]
+    return _mean(given, rows)
+
+
+@metric(title="seconds until an object is first found; never: as long as it is there", highest=math.inf)
+def time_to_first(given: LevelInput) -> LogScores:
+    """Average how long an object is there before it is first seen."""
+    rows = []
+    for track in tracks(given):
+        first = int(np.argmax(track.seen)) if track.seen.any() else -1
+        rows.append((track.log, float(track.time_s[first] - track.time_s[0])))
+    return _mean(given, rows)
+
+
+@metric(title="objects found at least once")
+def ever_found(given: LevelInput) -> LogScores:
+    """Count the objects that are seen in at least one frame of their track."""
+    return _mean(given, [(track.log, float(track.seen.any())) for track in tracks(given)])
+
+
+def tracks(given: LevelInput) -> Iterator[Track]:
+    """Yield the tracks of all logs with times, over the frames that count; ignored objects have none."""
+    truth, frames = given.truth, given.frames
+    hit = given.matched.outcome == HIT
+    hit &= given.answers.scores >= given.thresholds[0]
+    seen = np.zeros(len(truth.frame), np.bool_)
+    seen[given.matched.truth[hit]] = True
+    who = identities(truth, frames)
+    there = given.counted[truth.frame] & ~truth.ignore & (who >= 0)
+    there &= np.isfinite(frames.time_s[truth.frame])
+    rows = np.flatnonzero(there)
+    order = rows[np.lexsort((truth.frame[rows], who[rows]))]
+    for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1):
+        if len(part):
+            at = truth.frame[part]
+            yield Track(int(frames.log[at[0]]), frames.time_s[at], seen[part])
+
+
+def identities(truth: TruthTable, frames: Frames) -> NDArray[np.int64]:
+    """Return which object each row of the truth is (T,), counted over all logs; -1 for ignored ones.
+
+    By the ids of the truth where one of them occurs in two frames of a log, else linked by overlap.
+    """
+    log = frames.log[truth.frame]
+    real = ~truth.ignore
+    if truth.ids is not None:
+        keys = np.stack([log, truth.labels, truth.ids], axis=1)[real]
+        _, who = np.unique(keys, axis=0, return_inverse=True)
+        if len(who) > len(np.unique(who)):
+            found = np.full(len(truth.frame), -1, np.int64)
+            found[real] = who.reshape(-1)
+            return found
+    return linked(truth.frame, truth.boxes, np.where(real, truth.labels, -1), log)
+
+
+class _Open(NamedTuple):
+    who: int
+    label: int
+    box: NDArray[np.float64]
+    place: int
+
+
+def linked(
+    frame: NDArray[np.int64], boxes: NDArray[np.float64], labels: NDArray[np.int64], log: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Link boxes from frame to frame: the pairs of one class with the largest overlap in all, within a log.
+
+    Rows with a label below 0 are left out (-1). An object may be missing in `COAST` frames in between; the
+    frames of a log that have no box at all count too, as they are numbered.
+    """
+    found = np.full(len(frame), -1, np.int64)
+    count = 0
+    for number in np.unique(log):
+        waiting: list[_Open] = []
+        inside = np.flatnonzero((log == number) & (labels >= 0))
+        for place in np.unique(frame[inside]):
+            rows = inside[frame[inside] == place]
+            waiting = [one for one in waiting if place - one.place <= COAST + 1]
+            overlap = np.array(
+                [[_iou(one.box, boxes[row]) * (one.label == labels[row]) for row in rows] for one in waiting]
+            )
+            taken: dict[int, _Open] = {}
+            if waiting:
+                for a, b in zip(
+                    *linear_sum_assignment(np.where(overlap >= LINK_IOU, -overlap, 0.0)), strict=True
+                ):
+                    if overlap[a, b] >= LINK_IOU:
+                        taken[int(b)] = waiting[int(a)]
+            after = []
+            for b, row in enumerate(rows):
+                who = taken[b].who if b in taken else count
+                count += b not in taken
+                found[row] = who
+                after.append(_Open(who, int(labels[row]), boxes[row], int(place)))
+            kept = {one.who for one in after}
+            waiting = [*after, *(one for one in waiting if one.who not in kept)]
+    return found
+
+
+def _iou(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    shared = float(width * height)
+    return shared / float((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
+
+
+def _mean(given: LevelInput, rows: list[tuple[int, float]]) -> LogScores:
+    logs = len(given.frames.logs)
+    log = np.array([log for log, _ in rows], np.int64)
+    values = np.array([value for _, value in rows], np.float64)
+    return LogScores(
+        np.bincount(log, values, minlength=logs), np.bincount(log, minlength=logs).astype(np.float64)
+    )

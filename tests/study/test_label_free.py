@@ -1,0 +1,188 @@
+"""Studies without annotations: clean answers stand in for the truth, and what comes out is agreement."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+import adverse
+from adverse.cli.app import app
+from adverse.data.images import write_image
+from adverse.errors import StudyError
+from adverse.report.agreement import page_words, words
+from adverse.store.finished_run import finished
+from adverse.types import Detections
+
+LOGS, FRAMES = 6, 4
+SCORE = 0.5
+
+
+def _image(log: int, frame: int) -> NDArray[np.uint8]:
+    """Draw bright squares on gray; each is darker than the one before."""
+    image = np.full((48, 96, 3), 60, np.uint8)
+    for number in range(3):
+        x = 4 + 30 * number + frame
+        image[10 + log : 26 + log, x : x + 16] = 250 - 40 * number - 6 * log
+    return image
+
+
+class Bright:
+    """Finds bright squares; its score is how bright they are, as a share of white."""
+
+    classes = ("person",)
+    fingerprint = "bright 1"
+
+    def detect(self, images: list[NDArray[np.uint8]]) -> list[Detections]:
+        return [self._one(image) for image in images]
+
+    def _one(self, image: NDArray[np.uint8]) -> Detections:
+        found: list[tuple[float, float, float, float]] = []
+        scores = []
+        for left in range(0, 90, 30):
+            part = image[:, left + 2 : left + 32].mean(axis=2)
+            rows, columns = np.nonzero(part > 75)
+            if len(rows):
+                x = left + 2
+                box = (x + columns.min(), rows.min(), x + columns.max() + 1, rows.max() + 1)
+                found.append(tuple(map(float, box)))  # type: ignore[arg-type]
+                scores.append(float(part[rows, columns].mean()) / 255)
+        return Detections(np.array(found).reshape(-1, 4), scores)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("label-free")
+    for log in range(LOGS):
+        (root / "data" / f"log{log}").mkdir(parents=True)
+        for frame in range(FRAMES):
+            write_image(root / "data" / f"log{log}" / f"{frame}.png", _image(log, frame))
+    path = root / "study.yaml"
+    path.write_text(
+        "{name: free, seed: 3, data: {format: folder, root: data}, suts: [{name: ours, adapter: python}],\n"
+        f" truth: {{from: clean, score: {SCORE}}}, robustness: {{bootstrap: 200}},\n"
+        " mutations: ['brightness(scale=0.6)', 'brightness(scale=0.4)', 'gaussian_blur(sigma_px=1)']}\n"
+    )
+    adverse.run(path, root / "run", detectors={"ours": Bright()}, workers=0)
+    return path
+
+
+def _iou(a: list[float], b: list[float]) -> float:
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1])
+    return width * height / (both - width * height)
+
+
+def _agreement(run: Path, setting: str) -> tuple[int, int, int]:
+    """Count clean answers, those found again, and new detections, the slow way."""
+    store = finished(run)
+    clean, mutated = (
+        {row["frame"]: row for row in store.detections("ours", name).to_pylist()}
+        for name in (store.run.baseline.id, setting)
+    )
+    kept = hit = new = 0
+    for frame, before in clean.items():
+        left = [box for box, score in zip(before["boxes"], before["scores"], strict=True) if score >= SCORE]
+        kept += len(left)
+        after = mutated[frame]
+        for score, box in sorted(zip(after["scores"], after["boxes"], strict=True), reverse=True):
+            if score < SCORE:
+                continue
+            best = max(left, key=lambda other: _iou(box, other), default=None)
+            if best is not None and _iou(box, best) >= 0.5:
+                left.remove(best)
+                hit += 1
+            else:
+                new += 1
+    return kept, hit, new
+
+
+def test_agreement_is_the_share_of_clean_answers_that_are_found_again(study: Path) -> None:
+    run = study.parent / "run"
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    assert summary["truth"]["sut"] == "ours"
+    seen = set()
+    for row in summary["plain_metrics"]:
+        kept, hit, new = _agreement(run, row["setting"])
+        assert kept > 30
+        assert row["truths"] == kept
+        assert row["agreement"] == pytest.approx(hit / kept)
+        assert row["false_positives"] == new
+        assert "recall" not in row
+        seen.add(row["agreement"])
+        interval = row["agreement_interval"]
+        assert interval["low"] <= row["agreement"] <= interval["high"]
+    assert 1.0 in seen  # clean, by construction
+    assert min(seen) < 0.5
+    with (run / "results" / "plain_metrics.csv").open() as file:
+        heading = next(csv.reader(file))
+    assert "agreement" in heading
+    assert "recall" not in heading
+
+
+def _text(page: str) -> str:
+    page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", " ", page)
+
+
+def test_every_page_says_agreement_and_what_it_rests_on(study: Path, tmp_path: Path) -> None:
+    run = study.parent / "run"
+    cli = CliRunner()
+    said = cli.invoke(app, ["report", str(run)])
+    assert said.exit_code == 0, said.output
+    text = _text((run / "report.html").read_text())
+    basis = "agreement with the answers of ours to clean frames with a score of 0.5 or more"
+    assert basis in text
+    assert not re.search(r"\brecall\b|ground truth|false (?:positive|alarm)", text, re.IGNORECASE)
+    for command in (
+        ["analyze", str(run)],
+        ["analyze", str(run), "--tables"],
+        ["compare", str(run), str(run)],
+    ):
+        shown = cli.invoke(app, command).output
+        assert re.search("label-free", shown, re.IGNORECASE), command
+        assert not re.search(r"\brecall\b|ground truth|false (?:positive|alarm)", shown, re.IGNORECASE), (
+            command
+        )
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: [{measure: agreement, setting: 'brightness(scale=0.4)', at_least: 0.9}]")
+    checked = cli.invoke(app, ["check", str(run), str(rules)])
+    assert checked.exit_code == 1
+    assert "label-free: compared with the answers of ours" in " ".join(checked.output.split())
+    rules.write_text("rules: [{measure: recall, setting: 'brightness(scale=0.4)', at_least: 0.9}]")
+    checked = cli.invoke(app, ["check", str(run), str(rules)])
+    assert checked.exit_code == 3
+    assert "label-free, so recall is not known" in " ".join(checked.output.split())
+
+
+def test_a_reference_is_one_of_the_suts(study: Path, tmp_path: Path) -> None:
+    text = study.read_text()
+
+    def refused(change: str, by: str, **more: Any) -> str:
+        path = study.parent / "other.yaml"
+        path.write_text(text.replace(change, by))
+        with pytest.raises(StudyError) as caught:
+            adverse.run(path, tmp_path / "run", detectors={"ours": Bright(), **more}, workers=0)
+        return str(caught.value)
+
+    assert "there is no SUT 'yours'" in refused("from: clean", "from: yours")
+    assert "has several SUTs" in refused("", "", theirs=Bright())
+    assert "needs annotations" in refused("truth:", "levels: [located], truth:")
+    assert "truth" in refused("truth:", "task: classification, truth:")
+
+
+def test_words_leave_names_and_markup_alone() -> None:
+    assert words("Recall of recall-net: 2 false positives") == "Agreement of recall-net: 2 new detections"
+    page = '<a href="#recall" title="recall">recall</a><script>let recall = 1</script>'
+    assert (
+        page_words(page) == '<a href="#recall" title="agreement">agreement</a><script>let recall = 1</script>'
+    )
