@@ -16,7 +16,7 @@ from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from analysis.test_results import write_images
-from study.test_determinism import Quiet
+from watching import Quiet
 
 FIND_NOTHING = """
 from adverse import Detections, sut

@@ -17,7 +17,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import study_from
-from study.test_determinism import Quiet
+from watching import Quiet
 
 SQUARE = """
 import numpy as np

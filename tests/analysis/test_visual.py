@@ -23,8 +23,8 @@ from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from adverse.visual import Reference
 from small_study import results_hash
-from study.test_determinism import Quiet
 from visual.photos import drawn
+from watching import Quiet
 
 SETTINGS = ["gaussian_blur(sigma_px=0.2)", "gaussian_blur(sigma_px=2)", "salt_pepper(fraction=0.02)"]
 

@@ -19,7 +19,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
-from study.test_determinism import Quiet
+from watching import Quiet
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
 from .command import Said, adverse_here

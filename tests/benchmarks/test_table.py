@@ -28,7 +28,7 @@ from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from bad_input.command import adverse_here
 from benchmarks.coco_witness import pycocotools_says
-from study.test_determinism import Quiet
+from watching import Quiet
 
 SQUARES = """
 import numpy as np

@@ -82,7 +82,8 @@ def test_damage_costs_what_rests_on_it_and_nothing_else_in_any_order(name: str, 
     broken.write_bytes(data)
 
     def shown(order: list[int]) -> dict[int, str | bool]:
-        reader, seen = VideoReader(index_video(broken, 1.0)), {}
+        reader = VideoReader(index_video(broken, 1.0))
+        seen: dict[int, str | bool] = {}
         for number in order:
             try:
                 seen[number] = np.array_equal(reader.picture(number)[0], whole[number])

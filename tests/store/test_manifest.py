@@ -15,7 +15,7 @@ from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from small_study import write_study
-from study.test_determinism import Quiet
+from watching import Quiet
 
 
 @pytest.mark.fault(50)

@@ -14,7 +14,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
-from study.test_determinism import Quiet
+from watching import Quiet
 
 TWO = """
 from adverse import Detections, sut

@@ -16,7 +16,7 @@ from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from small_study import write_study
-from study.test_determinism import Quiet
+from watching import Quiet
 
 PROGRAM = """
 import hashlib, json, os, signal, sys, time

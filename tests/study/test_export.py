@@ -21,8 +21,8 @@ from adverse.study.spec import study_from
 from adverse.stylize import Stylization, stylization
 from adverse.stylize.transfer import made_style
 from small_study import write_study
-from study.test_determinism import Quiet
 from stylize.test_transfer import network
+from watching import Quiet
 
 NAMES = ["gaussian_blur(sigma_px=2)", "salt_pepper(fraction=0.1)"]
 

@@ -29,7 +29,7 @@ from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from benchmarks.test_masks import pycocotools_of_masks
-from study.test_determinism import Quiet
+from watching import Quiet
 
 HEIGHT, WIDTH, IMAGES = 48, 64, 6
 DISCS = """

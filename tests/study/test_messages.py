@@ -15,7 +15,7 @@ import pytest
 from adverse.study.engines import Stop, Work
 from adverse.study.engines import local as engine
 from adverse.study.stages import SIZE_BYTES, Board, Stage
-from study.test_determinism import Quiet
+from watching import Quiet
 
 PID = 4711
 SAYS: dict[str, list[object]] = {

@@ -21,8 +21,8 @@ from adverse.study.shifted_truth import SHIFTED
 from adverse.study.spec import study_with
 from adverse.suts.recorded_shift import shifted_truth
 from adverse.types import Image
-from study.test_determinism import Quiet
 from suts.test_recorded_shift import CONSECUTIVE, frames_of
+from watching import Quiet
 
 FRAMES, SIDE = 14, 12
 PLACES = np.random.default_rng(4).integers(0, (80 - SIDE, 64 - SIDE), (FRAMES + 1, 2)).tolist()
