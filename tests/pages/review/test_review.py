@@ -193,7 +193,7 @@ def test_the_page_of_a_campaign_is_whole(page: tuple[Page, list[str]], fuzzed: P
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
     failed = {case.base for case in outcome.tests["colour 0"] if case.bin}
     assert opened.locator("#failures figure").count() == len(failed)
-    assert opened.locator("figure img").count() == 5 * len(failed)
+    assert opened.locator("#failures figure img").count() == 5 * len(failed)
     for image in opened.locator("figure img").all():
         assert image.evaluate("one => one.complete && one.naturalWidth > 0")
     assert "default-src &#39;none&#39;" in written.read_text()
