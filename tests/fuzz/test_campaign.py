@@ -31,7 +31,8 @@ from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import CampaignRun, run_campaign
-from adverse.report.fuzz import counts_table, write_fuzz_page
+from adverse.report.fuzz import counts_table
+from adverse.report.fuzz_page import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.fuzz.outcome import expected, permuted, steps
+from adverse.fuzz.discovery import expected, permuted, steps
 
 
 @settings(max_examples=30)

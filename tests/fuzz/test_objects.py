@@ -159,7 +159,7 @@ def test_overlaps_of_a_segmenter_are_those_of_a_slow_loop(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("left", "kinds"), [(0.6, []), (0.4, ["missed"]), (0.2, ["missed", "lost"]), (0.0, ["missed", "lost"])]
+    ("left", "kinds"), [(0.6, []), (0.3, []), (0.2, ["missed", "lost"]), (0.0, ["missed", "lost"])]
 )
 def test_verdicts_of_a_segmenter_and_the_doubt_it_is_given(
     tmp_path: Path, left: float, kinds: list[str]

@@ -146,6 +146,7 @@ def test_realistic_paint_leaves_tyres_windows_and_lights_alone(tmp_path: Path) -
     image = scene.image.copy()
     image[138:145, 130:150] = (25, 25, 28)  # a tyre
     image[118:124, 122:130] = (210, 25, 20)  # a tail light
+    image[130:136, 160:200] = (12, 20, 60)  # paint in the shade
     scene = replace(scene, image=image)
     resources = resources_of([scene], tmp_path)
     options = TypeAdapter(Options).validate_python(PRESETS["realistic"])
@@ -157,7 +158,7 @@ def test_realistic_paint_leaves_tyres_windows_and_lights_alone(tmp_path: Path) -
     assert same[138:145, 130:150].all()
     assert same[118:124, 122:130].all()
     assert not same[own].all()
-    paint = own & (scene.image == (60, 90, 160)).all(axis=2)
+    paint = own & ((scene.image == (60, 90, 160)) | (scene.image == (12, 20, 60))).all(axis=2)
     assert not same[paint].any()
     plain = propose("change_color", scene, resources, generator(2), Options())
     assert isinstance(plain, Recipe)

@@ -352,9 +352,9 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
         object_tables,
         reviewed_table,
         summary_words,
-        times_of,
-        write_fuzz_page,
+        times_table,
     )
+    from adverse.report.fuzz_page import write_fuzz_page
 
     campaign = open_campaign(folder, rewrites=REWRITES)
     outcome = read_outcome(campaign)
@@ -368,8 +368,10 @@ def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
         console.print(table.terminal(details=True))
     lines: list[str] = [f"- {line}" for line in (*summary_words(outcome), *cause_lines(outcome))]
     lines += _refused(outcome)
-    lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
     lines += guiding_lines(comparison) if comparison else []
+    times = times_table(campaign)
+    if times is not None:
+        console.print(times.terminal())
     for line in (*lines, f"results: {campaign.results}", f"page:    {page}"):
         console.say(line)
 

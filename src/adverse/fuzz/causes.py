@@ -188,8 +188,13 @@ def _cause(
         _rate(inside, tests, failed),
         int(others.sum()),
         int((failed & others).sum()),
-        max(group, key=lambda test: (test.drop or 0.0, -test.number)),
+        max(group, key=lambda test: (-_seen(test), test.drop or 0.0, -test.number)),
     )
+
+
+def _seen(test: Case) -> float:
+    """Return how much is seen of the object that a test gets wrong most: the clearest example has least."""
+    return min((verdict.overlap for verdict in test.verdicts), default=1.0)
 
 
 def _where(tests: Sequence[Case], mask: Mask) -> Iterator[Case]:

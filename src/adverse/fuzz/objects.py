@@ -4,8 +4,8 @@ Four questions are asked of each test: was the added object found, is everything
 still be seen found again, and does something appear where nothing is. An object counts as seen by a detector
 that gives it a box of its class, at or above the threshold, with an IoU of at least a half, one box for one
 object; by a segmenter that labels half of its pixels right. All doubt is in favour of the SUT: a partly
-hidden object may be boxed as far as it is visible or whole, a segmenter loses an object only when less than a
-quarter is left of what it labelled, and what appears must lie clear of all objects.
+hidden object may be boxed as far as it is visible or whole, a segmenter misses or loses an object only when
+less than a quarter of it is labelled, and what appears must lie clear of all objects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORDS: Mapping[Kind, str] = {
 FOUND = OVERLAP
 """The least overlap of an object that is found."""
 STILL_FOUND = 0.25
-"""The share of its pixels below which a segmenter has lost an object that it found before."""
+"""The IoU or share of its pixels below which a segmenter has not found an object at all, or lost it."""
 CLEAR = 0.1
 """The most of a box that may lie on objects where a detection is to be of nothing."""
 UNKNOWN = 0.5
@@ -168,12 +168,12 @@ def verdicts_on(
     scene = made.scene
     found: list[ObjectVerdict] = []
     added = made.instance
-    if added is not None and added not in base.things and after.overlap.get(added, 1.0) < FOUND:
+    least = STILL_FOUND if task == "segmentation" else FOUND
+    if added is not None and added not in base.things and after.overlap.get(added, 1.0) < least:
         thing = scene.things[added]
         name = scene.class_of(thing) or ""
         found.append(ObjectVerdict("missed", name, thing.box, after.overlap[added], added))
     shares = visible_shares(base, scene)
-    least = STILL_FOUND if task == "segmentation" else FOUND
     for instance, overlap in before.overlap.items():
         enough = shares.get(instance, 0.0) >= visible_share
         if overlap >= FOUND and enough and after.overlap.get(instance, 1.0) < least:

@@ -21,6 +21,8 @@ from adverse.seeds import generator
 
 ROUND = 512
 """Draws of a round."""
+GUIDED_ROUND = 128
+"""Draws of a round of a guided search: it learns from one to the next."""
 UNIT = 32
 """Draws that are done together."""
 BASES = 8
@@ -85,10 +87,11 @@ class Stream:
 
     def next_round(self) -> list[TestUnit]:
         """Return the units of the next round, in order."""
-        arms = [self._arm(draw) for draw in range(self.draws, self.draws + ROUND)]
+        size = ROUND if self.bandit is None else GUIDED_ROUND
+        arms = [self._arm(draw) for draw in range(self.draws, self.draws + size)]
         drawn_before = packed_keys(self._known)
         units = []
-        for start in range(0, ROUND, UNIT):
+        for start in range(0, size, UNIT):
             first = self.draws + start
             name = f"{self.name}-{first:08d}"
             chosen = generator(self.seed, "bases", name).permutation(len(self.bases))[:BASES]

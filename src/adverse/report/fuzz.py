@@ -1,26 +1,24 @@
-"""A fuzz campaign: its tables and curves, the page with failures to look at, and its end in the terminal."""
+"""A fuzz campaign: its tables, its curves, and its end in the terminal."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import Any
 
 from adverse.curves.interval import Interval
-from adverse.fuzz.causes import Cause, causes_of
+from adverse.fuzz.causes import causes_of
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.objects import KINDS, ObjectVerdict
-from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, Case, weights_text
+from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, weights_text
 from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
-from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
-from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, columns
 from adverse.text import shown
 
@@ -75,7 +73,7 @@ def counts_table(outcome: CampaignOutcome) -> Table:
         Column("faults"),
     )
     groups = {number: "" for number, row in enumerate(counts) if row.mutation == ALL}
-    title = f"Inconsistencies: tests whose score falls by {_points(bins)} or more"
+    title = f"Inconsistencies: tests whose score falls by {points_words(bins)} or more"
     return Table("counts", title, headings, rows, tuple(row.record() for row in counts), groups)
 
 
@@ -150,7 +148,7 @@ def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
     bins = outcome.campaign.bins
     for sut in outcome.suts:
         table = whole.where("SUT", sut).only("mutation", "tests", *_headings(bins).values(), RATE, PUBLISHED)
-        yield replace(table, title=f"{shown(sut)}: drops of {_points(bins)} or more")
+        yield replace(table, title=f"{shown(sut)}: drops of {points_words(bins)} or more")
 
 
 OBJECT_HEADS = ("added, not found", "lost", "phantom")
@@ -259,7 +257,12 @@ def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
                 if name.startswith("sut "):
                     spent.setdefault(name.replace("sut ", "SUT ", 1), []).append(value)
     return {
-        name: {"tests": len(values), "mean_ms": 1000 * fmean(values), "median_ms": 1000 * median(values)}
+        name: {
+            "tests": len(values),
+            "mean_ms": 1000 * fmean(values),
+            "deviation_ms": 1000 * pstdev(values),
+            "median_ms": 1000 * median(values),
+        }
         for name, values in sorted(spent.items())
     }
 
@@ -316,93 +319,23 @@ def _headings(bins: Bins) -> dict[str, str]:
     return {name: f"{name} {bin_range(name, bins)}" for name in bins}
 
 
-def _points(bins: Bins) -> str:
+def points_words(bins: Bins) -> str:
     """Return from how many percentage points on a drop is an inconsistency."""
     least = least_drop(bins)
     return f"{least:g} percentage point{'s' if least != 1 else ''}"
 
 
-FILE = "fuzz.html"
-HEADS = {
-    "counts": "What fails",
-    "objects": "Objects",
-    "causes": "Causes",
-    "discovery": "How fast it was found",
-    "refusals": "What was refused",
-    "overlap": "Failures that SUTs share",
-    "guided": "Guided and unguided",
-    "review": "What reviewers say",
-}
-MOST_FAILURES = 36
-"""Failures on the page; all of them are in the folder and on the review page."""
-
-
-@dataclass(frozen=True)
-class PicturedCause:
-    """A cause as the page shows it: its sentence, and one failure."""
-
-    cause: Cause
-    views: tuple[FailureView, ...]
-
-
-@dataclass(frozen=True)
-class PicturedFailure:
-    """A failure as the page shows it."""
-
-    sut: str
-    test: Case
-    views: tuple[FailureView, ...]
-
-
-def write_fuzz_page(
-    folder: CampaignFolder,
-    outcome: CampaignOutcome,
-    *,
-    comparison: Sequence[GuidedGain] | None = None,
-    reviewed: Table | None = None,
-) -> Path:
-    """Write the page and the tables beside it; return the page's path."""
-    tables = tables_of(outcome, comparison) + ([reviewed] if reviewed else [])
-    write_results(folder, outcome, tables)
-    chosen = in_turns(outcome, MOST_FAILURES)
-    pictures = FailurePictures(folder)
-    items = [
-        PicturedFailure(sut, test, tuple(pictures.view(test.key, test.base, sut, view) for view in VIEWS))
-        for sut, test in chosen
-    ]
-    every = [cause for sut in outcome.suts for cause in causes_of(outcome, sut).causes]
-    causes = [
-        PicturedCause(
-            cause,
-            tuple(pictures.view(cause.example.key, cause.example.base, cause.sut, view) for view in VIEWS),
-        )
-        for cause in every
-    ]
-    page = rendered(
-        "fuzz.html",
-        causes=causes,
-        title=shown(outcome.campaign.study),
-        words=summary_words(outcome),
-        tables=tables,
-        heads=HEADS,
-        curves=discovery_chart(outcome).svg(),
-        items=items,
-        points=_points(outcome.campaign.bins),
-        total=sum(any(test.failed for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
-        legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
-        facts=_facts(outcome),
-    )
-    return folder.write_derived({FILE: page.encode()})[0]
-
-
 def times_table(folder: CampaignFolder) -> Table | None:
-    """Return how long things took; kept apart from results, since it is never the same twice."""
+    """Return how long things took, as table 3 of the paper; kept apart from results: never the same twice."""
     times = times_of(folder)
     if not times:
         return None
     records = tuple({"what": name, **values} for name, values in times.items())
-    rows = tuple((Cell(row["what"]), Cell(str(row["tests"])), Cell(row["mean_ms"])) for row in records)
-    headings = columns("what", "tests", "mean ms", format=".1f")
+    rows = tuple(
+        (Cell(row["what"]), Cell(str(row["tests"])), Cell(row["mean_ms"]), Cell(row["deviation_ms"]))
+        for row in records
+    )
+    headings = columns("what", "tests", "mean ms", "standard deviation", format=".1f")
     return Table("times", "Milliseconds for each test", headings, rows, records)
 
 
@@ -452,8 +385,8 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
         lines.append(
-            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by {_points(campaign.bins)} or "
-            f"more; distinct frames among them: {frames}."
+            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by "
+            f"{points_words(campaign.bins)} or more; distinct frames among them: {frames}."
         )
         wrong = [test for test in outcome.tests[sut] if test.verdicts]
         kinds = Counter(verdict.kind for test in wrong for verdict in test.verdicts)
@@ -475,47 +408,6 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             "checks refuse the rest, or everything was drawn before."
         )
     return lines
-
-
-def in_turns(outcome: CampaignOutcome, count: int) -> list[tuple[str, Case]]:
-    """Return failures to look at: SUTs and mutations take turns, each with its worst first."""
-    turns: list[tuple[int, int, str, Case]] = []
-    for order, sut in enumerate(outcome.suts):
-        for mutation in outcome.campaign.mutations:
-            mine = [test for test in outcome.tests[sut] if test.failed and test.mutation == mutation]
-            mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
-            turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
-    turns.sort(key=lambda entry: (entry[0], entry[1], entry[3].mutation, entry[3].number))
-    return [(sut, test) for _, _, sut, test in turns[:count]]
-
-
-def _various(tests: Sequence[Case]) -> list[Case]:
-    """Return one test of each frame; those with an object that was shown before come last."""
-    frames: set[str] = set()
-    things: set[str] = set()
-    first: list[Case] = []
-    later: list[Case] = []
-    for test in tests:
-        if test.base not in frames:
-            (later if test.thing in things else first).append(test)
-            frames.add(test.base)
-            things.add(test.thing)
-    return [*first, *later]
-
-
-def _facts(outcome: CampaignOutcome) -> list[tuple[str, str]]:
-    campaign = outcome.campaign
-    facts: list[tuple[str, Any]] = [
-        ("adverse", campaign.made_by),
-        ("data", f"{campaign.data}, {campaign.frames} frames"),
-        ("seed", campaign.seed),
-        ("scorer", campaign.scorer),
-        ("choice of tests", "guided" if campaign.guided else "unguided"),
-        ("resource set", campaign.resources),
-        ("campaign", campaign.key),
-        *((f"SUT {name}", f"fingerprint {print_[:16]}") for name, print_ in campaign.suts.items()),
-    ]
-    return [(shown(name), shown(value)) for name, value in facts]
 
 
 def guiding_lines(comparison: Sequence[GuidedGain]) -> list[str]:

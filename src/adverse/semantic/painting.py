@@ -17,8 +17,8 @@ LIGHT = 100
 """Lightness above which a pixel, or an object on average, counts as light."""
 FADED = 50
 """Saturation below which a light pixel would show no hue."""
-DARK = 45
-"""Lightness below which a pixel of a vehicle is tyre, window or shade."""
+DARK, BLACK = 45, 20
+"""Lightness below which a pixel of a vehicle is tyre or window, and below which even a rich colour is."""
 RED, RICH = (168, 14), 110
 """Hues of tail lights and indicators (from the first round to the second), and their least saturation."""
 GLARE = 235
@@ -57,8 +57,8 @@ def recoloured(pixels: NDArray[np.uint8], hue_shift: int, darker: int, richer: i
 def body_paint(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return which pixels (N,3) of a vehicle are paint: not tyres, dark windows, lights or glare.
 
-    Dark pixels are no paint. Rich red and orange is a light, and what is nearly white glare or a lamp, unless
-    they make up so much of the vehicle that it is painted so.
+    Dark pixels are no paint, unless they are rich in colour. Rich red and orange is a light, and what is
+    nearly white glare or a lamp, unless they make up so much of the vehicle that it is painted so.
 
     >>> body_paint(np.array([[20, 20, 20], *[[60, 90, 160]] * 3, [230, 30, 20]], np.uint8)).tolist()
     [False, True, True, True, False]
@@ -67,7 +67,7 @@ def body_paint(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
         return np.zeros(0, np.bool_)
     hls = cv2.cvtColor(pixels.reshape(-1, 1, 3), cv2.COLOR_RGB2HLS).reshape(-1, 3)
     hue, lightness, saturation = hls[:, 0], hls[:, 1], hls[:, 2]
-    paint = lightness >= DARK
+    paint = (lightness >= DARK) | ((lightness >= BLACK) & (saturation >= RICH))
     lights = paint & ((hue <= RED[1]) | (hue >= RED[0])) & (saturation >= RICH)
     glare = paint & (lightness >= GLARE)
     for other in (lights, glare):

@@ -18,7 +18,8 @@ from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import run_campaign
 from adverse.fuzz.votes import Votes, review_order
 from adverse.pages.review import routes_of
-from adverse.report.fuzz import reviewed_table, write_fuzz_page
+from adverse.report.fuzz import reviewed_table
+from adverse.report.fuzz_page import write_fuzz_page
 from adverse.serving import Door, application
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
@@ -191,8 +192,8 @@ def test_the_page_of_a_campaign_is_whole(page: tuple[Page, list[str]], fuzzed: P
         opened.goto(written.as_uri())
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
     failed = {case.base for case in outcome.tests["colour 0"] if case.bin}
-    assert opened.locator("figure").count() == len(failed)
-    assert opened.locator("figure img").count() == 5 * len(failed)
+    assert opened.locator("#failures figure").count() == len(failed)
+    assert opened.locator("#failures figure img").count() == 5 * len(failed)
     for image in opened.locator("figure img").all():
         assert image.evaluate("one => one.complete && one.naturalWidth > 0")
     assert "default-src &#39;none&#39;" in written.read_text()
