@@ -153,6 +153,10 @@ def test_every_page_says_agreement_and_what_it_rests_on(study: Path, tmp_path: P
         assert not re.search(r"\brecall\b|ground truth|false (?:positive|alarm)", shown, re.IGNORECASE), (
             command
         )
+    exported = cli.invoke(app, ["export", str(run), str(tmp_path / "coco")])
+    assert "no ground truth: the answers of ours" in " ".join(exported.output.split())
+    written = json.loads((tmp_path / "coco" / "annotations.json").read_text())
+    assert written["info"]["description"].startswith("no ground truth")
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules: [{measure: agreement, setting: 'brightness(scale=0.4)', at_least: 0.9}]")
     checked = cli.invoke(app, ["check", str(run), str(rules)])

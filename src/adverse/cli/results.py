@@ -164,6 +164,7 @@ def export(
         adverse export runs/orchard coco --sut yolo --setting clean
     """
     from adverse.interop.coco_results import ANNOTATIONS, INDEX, export_coco
+    from adverse.store.finished_run import finished
     from adverse.text import counted
 
     written = export_coco(folder, out, suts=sut or (), settings=setting or ())
@@ -179,7 +180,8 @@ def export(
         words = [counted(number, noun) for noun, number in counts.items() if number or noun == "detection"]
         say(f"{name}: {counted(len(mine), 'file')}, {', '.join(words)}; the first is {out / mine[0].file}")
     say(f"{out / INDEX}: every file, what it holds, what failed")
-    say(f"{out / ANNOTATIONS}: the ground truth")
+    truth = finished(folder).run.truth
+    say(f"{out / ANNOTATIONS}: {'the ground truth' if truth is None else f'no ground truth: {truth.name}'}")
 
 
 def _silent(_words: str) -> None:

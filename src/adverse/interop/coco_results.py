@@ -75,6 +75,8 @@ def export_coco(
     truth = _truth(test, store.truth_rows.to_pylist(), usable)
     paths = pq.read_table(store.folder.inputs, columns=["path"])["path"].to_pylist()
     files = file_names([frame["frame"] for frame in test], paths)
+    if store.run.truth is not None:
+        truth["info"] = {"description": f"no ground truth: {store.run.truth.name}"}
     for image in truth["images"]:
         image["file_name"] = files[image["file_name"]]
     _write(out / ANNOTATIONS, truth)
@@ -246,7 +248,12 @@ def _annotation(
 
 
 def _category_ids(store: Store) -> dict[str, int]:
+    """Number the classes: those of the data set or, where it has none, all that a SUT answered."""
     names = dict.fromkeys([*store.run.data.categories, *store.targets])
+    if not store.run.data.categories:
+        answers = (store.detections(sut, setting) for sut in store.suts for setting in store.groups)
+        found = {label for table in answers for row in table["labels"].to_pylist() for label in row or ()}
+        names |= dict.fromkeys(sorted(found))
     return {name: number for number, name in enumerate(names, start=1)}
 
 
