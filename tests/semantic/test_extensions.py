@@ -211,6 +211,7 @@ def test_a_horizon_is_enough_to_move_and_without_either_it_says_so(tmp_path: Pat
     assert isinstance(recipe, Recipe)
     bottom = recipe.by_name["y"] + recipe.by_name["height"] - 1
     (entity,) = set_without_depth
+    assert entity.horizon_row is not None
     assert entity.horizon_row == pytest.approx(60, abs=2), "where its lines meet"
     assert recipe.by_name["closer"] == pytest.approx((bottom - 79) / (144 - entity.horizon_row))
     options = replace(options, off=options.off | {"perspective"})
