@@ -51,7 +51,7 @@ def piped(path: Path) -> tuple[float, int]:
         "-threads",
         "1",
         "-i",
-        path,
+        str(path),
         "-f",
         "rawvideo",
         "-pix_fmt",

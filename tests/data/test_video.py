@@ -15,6 +15,7 @@ import pytest
 
 from adverse.data.check import check
 from adverse.data.formats import guess
+from adverse.data.images import ImageFile
 from adverse.data.subsets import cut_logs
 from adverse.data.video import COUNTED, TURNED, UNEVEN, UNLABELLED, video
 from adverse.data.video_frames import KEPT, VideoFrame, VideoReader, reader_of
@@ -211,6 +212,12 @@ def test_what_a_folder_of_videos_is(tmp_path: Path) -> None:
     assert (checked.images, checked.unusable, checked.sizes) == (9, 0, {"128x64": 9})
     with pytest.raises(DataError, match="no video"):
         video(tmp_path, split={"test": "night"})
+
+
+def test_a_video_in_the_place_of_an_image_is_called_one(tmp_path: Path) -> None:
+    for name in ("a.mp4", "a.mkv", "a.avi"):
+        with pytest.raises(DataError, match="a video, which a study reads as it is"):
+            ImageFile(film(tmp_path / name, 2))()
 
 
 def test_a_reader_follows_a_file_that_is_replaced(tmp_path: Path) -> None:

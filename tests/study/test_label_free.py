@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
 from adverse.data.images import write_image
 from adverse.errors import StudyError
+from adverse.pages.view.app import routes
+from adverse.pages.view.session import ExploredRun
 from adverse.report.agreement import page_words, words
+from adverse.serving import Door, application
 from adverse.store.finished_run import finished
 from adverse.types import Detections
 
@@ -82,12 +86,12 @@ def _iou(a: list[float], b: list[float]) -> float:
     return width * height / (both - width * height)
 
 
-def _agreement(run: Path, setting: str) -> tuple[int, int, int]:
+def _agreement(run: Path, setting: str, sut: str = "ours") -> tuple[int, int, int]:
     """Count clean answers, those found again, and new detections, the slow way."""
     store = finished(run)
     clean, mutated = (
-        {row["frame"]: row for row in store.detections("ours", name).to_pylist()}
-        for name in (store.run.baseline.id, setting)
+        {row["frame"]: row for row in store.detections(who, name).to_pylist()}
+        for who, name in (("ours", store.run.baseline.id), (sut, setting))
     )
     kept = hit = new = 0
     for frame, before in clean.items():
@@ -129,6 +133,30 @@ def test_agreement_is_the_share_of_clean_answers_that_are_found_again(study: Pat
     assert "recall" not in heading
 
 
+class Dim(Bright):
+    """Does not look at the right third of an image."""
+
+    fingerprint = "dim 1"
+
+    def detect(self, images: list[NDArray[np.uint8]]) -> list[Detections]:
+        return [self._one(np.concatenate([image[:, :62], image[:, :1].repeat(34, 1)], 1)) for image in images]
+
+
+def test_another_sut_can_be_the_reference(study: Path, tmp_path: Path) -> None:
+    path = study.parent / "reference.yaml"
+    text = study.read_text().replace("from: clean", "from: ours").replace("{name: free", "{name: reference")
+    path.write_text(text.replace("truth:", f"operating_point: {{score: {SCORE}}}, truth:"))
+    adverse.run(path, tmp_path / "run", detectors={"ours": Bright(), "dim": Dim()}, workers=0)
+    rows = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())["plain_metrics"]
+    for row in rows:
+        kept, hit, new = _agreement(tmp_path / "run", row["setting"], row["sut"])
+        assert (row["truths"], row["false_positives"]) == (kept, new)
+        assert row["agreement"] == pytest.approx(hit / kept)
+    clean = {row["sut"]: row["agreement"] for row in rows if row["setting"] == "identity"}
+    assert clean["ours"] == 1.0
+    assert 0.5 < clean["dim"] < 0.8  # about two squares of three
+
+
 def _text(page: str) -> str:
     page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
     return re.sub(r"<[^>]*>", " ", page)
@@ -157,6 +185,13 @@ def test_every_page_says_agreement_and_what_it_rests_on(study: Path, tmp_path: P
     assert "no ground truth: the answers of ours" in " ".join(exported.output.split())
     written = json.loads((tmp_path / "coco" / "annotations.json").read_text())
     assert written["info"]["description"].startswith("no ground truth")
+    door = Door("127.0.0.1", 8123, "secret-token")
+    guest = TestClient(application(door, routes(ExploredRun(run))), base_url="http://127.0.0.1:8123")
+    guest.cookies.set(door.cookie, door.token)
+    for address in ("/explore", "/grid"):
+        explored = _text(guest.get(address).text)
+        assert basis in explored
+        assert not re.search(r"\brecall\b|ground truth|false (?:positive|alarm)", explored, re.IGNORECASE)
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules: [{measure: agreement, setting: 'brightness(scale=0.4)', at_least: 0.9}]")
     checked = cli.invoke(app, ["check", str(run), str(rules)])

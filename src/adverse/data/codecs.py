@@ -94,6 +94,8 @@ def _guess(data: bytes) -> str:
         return "a web page (a failed download?)"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "a WebP image"
+    if data[4:8] == b"ftyp" or data[:4] == b"\x1a\x45\xdf\xa3" or data[8:12] == b"AVI ":
+        return "a video, which a study reads as it is (data: format: video)"
     return f"a file that begins with {data[:8]!r}"
 
 

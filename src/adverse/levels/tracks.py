@@ -171,5 +171,6 @@ def _mean(given: LevelInput, rows: list[tuple[int, float]]) -> LogScores:
     log = np.array([log for log, _ in rows], np.int64)
     values = np.array([value for _, value in rows], np.float64)
     return LogScores(
-        np.bincount(log, values, minlength=logs), np.bincount(log, minlength=logs).astype(np.float64)
+        np.bincount(log, values, minlength=logs).astype(np.float64),
+        np.bincount(log, minlength=logs).astype(np.float64),
     )

@@ -16,6 +16,7 @@ from adverse.report.table import Cell, Column, Table
 from adverse.store.run import Run
 
 WORDS = {
+    "loses a person": "loses an answer",
     "targets found": "clean answers found again",
     "ground truth": "clean answers",
     "true boxes": "clean answers",

@@ -46,7 +46,7 @@ TABLES = {
     "mean_robustness": "means",
     "expected_area": "expected",
     "adr": "adr",
-    **dict.fromkeys(PLAIN, "plain_metrics"),
+    **dict.fromkeys((*PLAIN, AGREEMENT), "plain_metrics"),
 }
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
