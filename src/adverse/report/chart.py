@@ -230,7 +230,8 @@ class Panel:
         drawn: list[Line | Dots | Band] = [*self.lines, *self.dots, *self.bands]
         names = [f"- - {series.name}" for series in drawn if series.name]
         rows: list[list[int]] = [[]]
-        left = room = self.size.width - self.size.left
+        room = float(self.size.width - self.size.left)
+        left = room
         for place, name in enumerate(names):
             wide = LETTER_PX * (len(name) + 3)
             if rows[-1] and wide > left:
