@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 LONGEST = 120
@@ -34,6 +36,34 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
         return spelt
     half = (longest - 1) // 2
     return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def apart(names: Sequence[str], *, longest: int) -> list[str]:
+    """Return names shortened so that no two that differ look the same, by what they differ in.
+
+    >>> apart(["camera-a-of-the-robot", "camera-b-of-the-robot", "hog"], longest=12)
+    ['…a-of-the-r…', '…b-of-the-r…', 'hog']
+    """
+    spelt = [shown(name, longest=None) for name in names]
+    short = [shown(name, longest=longest) for name in spelt]
+    for text in dict.fromkeys(short):
+        alike = list(dict.fromkeys(name for name, cut in zip(spelt, short, strict=True) if cut == text))
+        if len(alike) > 1:
+            clear = _by_their_difference(alike, longest)
+            short = [clear.get(name, cut) for name, cut in zip(spelt, short, strict=True)]
+    if len(set(short)) < len(set(spelt)):  # they differ in more than one place
+        return [f"{number}. {shown(name, longest=longest - 4)}" for number, name in enumerate(spelt, 1)]
+    return short
+
+
+def _by_their_difference(names: Sequence[str], longest: int) -> dict[str, str]:
+    """Return names from the word on in which they begin to differ."""
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    start = len(re.sub(r"[^\W_]*$", "", "".join(letters[0] for letters in same)))
+    ends = {name: name[start:] for name in names}
+    return {
+        name: f"…{end}" if len(end) < longest else f"…{end[: longest - 2]}…" for name, end in ends.items()
+    }
 
 
 def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:

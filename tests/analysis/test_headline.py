@@ -27,7 +27,8 @@ from adverse.analysis.loop import _lost_stops
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.report.answer import choices
-from adverse.report.brief import brief_lines, brief_table, stop_lines, stop_sentences
+from adverse.report.brief import _mutation_room, brief_lines, brief_table, stop_lines, stop_sentences
+from adverse.report.table import Cell, Column, Table
 from adverse.store.finished_run import finished
 from adverse.types import Setting, Step
 
@@ -193,21 +194,29 @@ def test_the_terminal_ends_in_thirty_lines(driven: Path) -> None:
     assert len(table.rows) + len(table.groups) + 6 + len(brief_lines(summary, store.run, table)) + 3 <= 30
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7, 12, 30])
+@pytest.mark.parametrize(
+    ("count", "pattern"),
+    [
+        *((count, "detector {:02}") for count in (1, 2, 3, 4, 6, 7, 12, 30)),
+        (12, "detector-{:02}-of_the_new_kind"),
+    ],
+)
 def test_clean_figures_have_their_intervals_in_eighty_columns(
-    run: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    run: Path, monkeypatch: pytest.MonkeyPatch, count: int, pattern: str
 ) -> None:
     """However many SUTs there are, no figure is broken over lines; each that is shown has both ends."""
     store = finished(run)
     summary = read_summary(store)
     level = headline_levels(summary)[0]
     one = headline(summary, store.run, level)
-    names = [f"detector {number}" for number in range(count)]
+    names = [pattern.format(number) for number in range(count)]
+    unsure = {"low": None, "high": None, "status": "refused", "why": "", "logs": 2}
     ends = {"low": 0.25, "high": 0.75, "status": "few logs"}
     clean = {name: (number + 1) / 1000 for number, name in enumerate(names)}
 
     def copies(condition: Condition) -> Condition:
-        return replace(condition, by_sut=dict.fromkeys(names, condition.by_sut["keen"]))
+        kept = condition.by_sut["keen"]._replace(share=1.0, interval=unsure)
+        return replace(condition, by_sut=dict.fromkeys(names, kept))
 
     many = replace(
         one,
@@ -230,6 +239,22 @@ def test_clean_figures_have_their_intervals_in_eighty_columns(
     assert text.count("0.75") == len(shown)
     assert len(lines) <= 23
     assert ("and 16 more SUTs" in text) == (count == 30)
+    if count > 6:
+        assert len({line.split("│")[1] for line in lines if "│" in line}) == len(shown), (
+            "no two look the same"
+        )
+
+
+def test_words_of_five_names_stay_whole_in_eighty_columns() -> None:
+    names = ["ssd-mobilenet-v3", "yolov4-tiny", "efficientnet-lite0", "mobilenet-ssd-voc", "FastestDet"]
+    mutation = "x" * _mutation_room(names)
+    columns = (Column("mutation", no_wrap=True), *map(Column, names))
+    table = Table("brief", "", columns, ((Cell(mutation), *(Cell(1.0, "100%") for _ in names)),))
+    sink = io.StringIO()
+    Console(width=80, file=sink).print(table.terminal())
+    text = sink.getvalue()
+    assert max(map(len, text.splitlines())) == 80
+    assert all(word in text for name in names for word in name.split("-"))
 
 
 def test_of_nothing_nothing_can_survive_and_that_is_said(run: Path) -> None:

@@ -37,6 +37,24 @@ def test_every_line_is_named_in_its_colour_in_one_row() -> None:
     assert len({mark.get("y") for mark in marks}) == 2  # words that are close do not cover each other
 
 
+def test_names_that_one_row_does_not_hold_stand_in_several_below_the_title() -> None:
+    x = np.arange(2.0)
+    names = [f"detector-{number:02}-of_the_new_kind" for number in range(12)]
+    panel = Panel(
+        "", Axis("", (0.0, 1.0), ()), Axis("", (0.0, 1.0), ()), [Line(name, x, x) for name in names]
+    )
+    tree = ET.fromstring(Chart("many", [panel, panel], legend_left=True).svg())
+    rows = [text for text in tree.iter(f"{SVG}text") if text.find(f"{SVG}tspan") is not None]
+    written = [[span.text or "" for span in row] for row in rows]
+    assert [name[2:] for row in written for name in row] == names * 2
+    assert all(6 * len("   ".join(row)) < panel.size.width for row in written), "none runs off the chart"
+    moved = [float((group.get("transform") or "").split()[-1][:-1]) for group in tree.iter(f"{SVG}g")]
+    tops = [float(row.get("y") or 0) for row in rows]
+    assert moved[0] + min(tops) > 20 + 12, "nor over its title"
+    assert moved[1] + min(tops) > moved[0] + panel.size.height, "nor over the panel above"
+    assert float((tree.get("viewBox") or "").split()[-1]) == moved[1] + panel.size.height
+
+
 def test_a_gap_cuts_the_line() -> None:
     y = np.array([1.0, 2.0, np.nan, 3.0, 5.0, 4.0])
     tree = ET.fromstring(Chart("gap", [time_panel("p", "x", [Line("a", np.arange(6.0), y)])]).svg())

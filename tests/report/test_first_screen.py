@@ -65,6 +65,9 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     nothing = {"a": kept(0.0, 0.0, 1.0), "b": kept(0.1, 0.0, 0.9)}
     chip, *others = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
     assert chip.words == "Too few logs to tell: 4 logs"
+    scarce = nothing["a"]._replace(interval={**(nothing["a"].interval or {}), "logs": 16})
+    (chip,) = _cost_banner(head(fog={"a": scarce}), 33).chips
+    assert chip.words == "Too few logs to tell: 16 of 33 logs", "those that show somebody, or nobody"
     assert chip.detail == "fog: a keeps 0% (0 to 100), too wide to rely on; add logs"
     assert [other.words for other in others] == ["mud", "rain"]
     assert _cost_banner(head(), 4).chips == ()

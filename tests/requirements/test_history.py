@@ -118,6 +118,7 @@ def test_terminal_page_and_json_say_the_same(runs: list[Path], tmp_path: Path, b
         assert number in shown.stdout
         assert row[-1].startswith(number)
     assert "v1*" in shown.stdout
+    assert "worst-case area at image/ROC_A of all mutations, over 3 runs" in " ".join(shown.stdout.split())
     chart = page.read_text().partition("<table")[0]
     assert "v1*" in chart, "the chart marks it, too"
     assert chart.count("<circle") == len(records), "every run is a point, also where it has no neighbour"

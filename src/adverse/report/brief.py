@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adverse.analysis.headline import (
@@ -20,9 +21,9 @@ from adverse.report.answer import choices
 from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import marked_name
-from adverse.report.table import Cell, Column, Table, Tone
+from adverse.report.table import Cell, Column, Table, Tone, broken_heading
 from adverse.store.run import Run
-from adverse.text import CLEAN, SCORE_WORDS, shown
+from adverse.text import CLEAN, SCORE_WORDS, apart, counted, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
@@ -36,6 +37,8 @@ MOST_COSTS = 3
 """Mutations that are named with what they cost a SUT in stops."""
 LONGEST = 30
 """Characters of a mutation's name, which stands on one line beside any number of SUTs."""
+SHORTEST = 18
+"""Characters that a mutation's name has in any case."""
 SHORT = 16
 """A SUT's name that is no wider than its figures."""
 ROOMY = 2
@@ -73,9 +76,11 @@ def brief_table(summary: Summary, run: Run) -> Table:
         rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
     groups = {len(rows): ""}
     most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
-    rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.conditions[:most]]
-    groups[len(rows)] = ""
-    rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.worst]
+    told = [*head.conditions[:most], *head.worst]
+    room = _mutation_room([marked_name(summary, sut) for sut in suts])
+    names = apart([condition.words for condition in told], longest=room)
+    rows += [_row(*named, suts, faulty, intervals=intervals) for named in zip(names, told, strict=True)]
+    groups[len(rows) - len(head.worst)] = ""
     more = len(head.conditions) - most
     table = Table(
         "brief",
@@ -91,12 +96,22 @@ def brief_table(summary: Summary, run: Run) -> Table:
     return table if run.truth is None else table_words(table)
 
 
+def _mutation_room(suts: Sequence[str]) -> int:
+    """Return the characters of a mutation's name that leave the words of many SUTs' names whole."""
+    if len(suts) <= ABREAST:
+        return LONGEST
+    words = sum(max(map(len, broken_heading(sut, 1).splitlines())) for sut in suts)
+    return min(LONGEST, max(SHORTEST, WIDTH - len(suts) - 2 - words))
+
+
 def _suts_down(summary: Summary, head: Headline, clean: Sequence[Cell], faulty: Collection[str]) -> Table:
     """Return a line for each of many SUTs: clean, in the worst cases, and under what it keeps least."""
     rows = []
-    for sut, cell in zip(head.clean, clean, strict=True):
-        worst = (_cell(case.by_sut.get(sut), faulty=sut in faulty, intervals=False) for case in head.worst)
-        name = shown(marked_name(summary, sut), longest=NAME_DOWN)
+    names = apart([marked_name(summary, sut) for sut in head.clean], longest=NAME_DOWN)
+    for sut, name, cell in zip(head.clean, names, clean, strict=True):
+        worst = (
+            _narrow(_cell(case.by_sut.get(sut), faulty=sut in faulty, intervals=False)) for case in head.worst
+        )
         rows.append((Cell(sut, name), cell, *worst, Cell(_hardest(head, sut))))
     columns = (
         Column("SUT", align="left", no_wrap=True),
@@ -106,6 +121,11 @@ def _suts_down(summary: Summary, head: Headline, clean: Sequence[Cell], faulty: 
     )
     more = f"and {len(rows) - MOST_DOWN} more SUTs: --tables" if len(rows) > MOST_DOWN else ""
     return Table("brief", _title(summary, head), columns, tuple(rows[:MOST_DOWN]), caption=more)
+
+
+def _narrow(cell: Cell) -> Cell:
+    """Return a share as six characters hold it: the clean 0 of which there is none stands beside it."""
+    return cell if cell.value is not None else replace(cell, text="-")
 
 
 def _hardest(head: Headline, sut: str) -> str:
@@ -170,20 +190,21 @@ def _title(summary: Summary, head: Headline) -> str:
 
 
 def _row(
-    condition: Condition, suts: Sequence[str], faulty: Collection[str], *, intervals: bool
+    name: str, condition: Condition, suts: Sequence[str], faulty: Collection[str], *, intervals: bool
 ) -> tuple[Cell, ...]:
     cells = (_cell(condition.by_sut.get(sut), faulty=sut in faulty, intervals=intervals) for sut in suts)
-    return Cell(shown(condition.words, longest=LONGEST)), *cells
+    return Cell(name), *cells
 
 
 def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
+    """Return what a SUT keeps; without `intervals` a line below the table counts those that have none."""
     if one is None or one.share is None:
         return Cell(None, "-" if one is None else one.undefined, tone="soft")
     text = f"{one.share:.0%}"
     if intervals and one.interval and one.interval["low"] is not None:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
         text += f" ({interval_text(*ends, '.0f', status=one.interval['status'])})"
-    elif one.interval and one.interval["low"] is None:
+    elif intervals and one.interval and one.interval["low"] is None:
         text += " (no interval)"
     marks = _marks(faulty, one.status == "incomplete")
     tone: Tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
@@ -207,7 +228,9 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     for number, line in enumerate(told):
         left -= _height(line)
         if left <= 0 and number >= min(wrong, LEAST_TROUBLES):
-            lines.append(f"- {len(told) - number} more remarks: --tables, or the report's data quality")
+            lines.append(
+                f"- {counted(len(told) - number, 'more remark')}: --tables, or the report's data quality"
+            )
             break
         lines.append(line)
     return lines if run.truth is None else [*lines[:1], *map(words, lines[1:])]

@@ -25,6 +25,8 @@ BLANK = "\u00a0"
 """A space that is kept where others are run together."""
 HEADING_PX = 34
 LEGEND_PX = 20
+LETTER_PX = 6.6
+"""The width of a letter of a legend, on average."""
 LABEL_PX, LABEL_AWAY_PX = 10, 7
 INK, PAPER = "#1a1a1a", "white"
 
@@ -198,8 +200,8 @@ class Panel:
             written.append((x, x + width, line))
             yield f'<text x="{x:.1f}" y="{line:.1f}" font-size="{LABEL_PX}">{escape(label)}</text>'
 
-    def legend(self, *, left: bool) -> str:
-        """Name what is drawn in one row above the panel, each in its colour."""
+    def legend(self, *, left: bool, wrapped: bool = True) -> str:
+        """Name what is drawn above the panel, each in its colour; at the left in as many rows as it takes."""
         named: list[tuple[str, str, Line | Dots | Band]] = [
             *(
                 (self.colour(number), "- - " if line.dashes else "\u2014 ", line)
@@ -213,12 +215,31 @@ class Panel:
             for colour, sample, series in named
             if series.name
         ]
-        spot = (
-            f'x="{self.size.left}" y="{self.size.top - 16}"'
-            if left
-            else f'x="{self.size.width - self.size.right}" y="16" text-anchor="end"'
+        if not left:
+            spot = f'x="{self.size.width - self.size.right}" y="16" text-anchor="end"'
+            return f"<text {spot}>{(3 * BLANK).join(spans)}</text>"
+        rows = self.legend_rows() if wrapped else [list(range(len(spans)))]
+        return "".join(
+            f'<text x="{self.size.left}" y="{self.size.top - 16 - LEGEND_PX * (len(rows) - 1 - number)}">'
+            f"{(3 * BLANK).join(spans[place] for place in row)}</text>"
+            for number, row in enumerate(rows)
         )
-        return f"<text {spot}>{(3 * BLANK).join(spans)}</text>"
+
+    def legend_rows(self) -> list[list[int]]:
+        """Return which names stand in which row above the panel, so that each row fits its width."""
+        drawn: list[Line | Dots | Band] = [*self.lines, *self.dots, *self.bands]
+        names = [f"- - {series.name}" for series in drawn if series.name]
+        rows: list[list[int]] = [[]]
+        room = float(self.size.width - self.size.left)
+        left = room
+        for place, name in enumerate(names):
+            wide = LETTER_PX * (len(name) + 3)
+            if rows[-1] and wide > left:
+                rows.append([])
+                left = room
+            rows[-1].append(place)
+            left -= wide
+        return rows
 
     def series(self) -> Iterator[tuple[str, str, ArrayLike]]:
         """Yield all numbers behind the panel: of what, what they are, and the values."""
@@ -330,7 +351,8 @@ class Chart:
         rows = -(-len(self.panels) // self.across)
         lefts = np.cumsum([0, *(panel.size.width for panel in self.panels[: self.across])]).tolist()
         width = lefts[-1]
-        height = top + size.height * rows
+        above = self._legend_above()
+        height = top + (size.height + above) * rows
         colour = INK if self.standing_alone else "currentColor"
         look = f'font-family="sans-serif" color="{INK}"' if self.standing_alone else ""
         shape = f'viewBox="0 0 {width} {height}" font-size="{self.font_px}" fill="{colour}" {look}'
@@ -343,14 +365,21 @@ class Chart:
             parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
             parts.append(f'<text x="{size.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
             if self.one_legend:
-                names = self.panels[0].legend(left=True)
+                names = self.panels[0].legend(left=True, wrapped=False)
                 parts.append(f'<g transform="translate(0 {HEADING_PX - size.top + LEGEND_PX})">{names}</g>')
         for number, panel in enumerate(self.panels):
-            x, y = lefts[number % self.across], top + size.height * (number // self.across)
+            x = lefts[number % self.across]
+            y = top + above + (size.height + above) * (number // self.across)
             named = self.standing_alone and not self.one_legend
             names = panel.legend(left=self.legend_left) if named else ""
             parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
         return "\n".join([*parts, "</svg>\n"])
+
+    def _legend_above(self) -> int:
+        """Return the pixels above a panel for names that one row does not hold."""
+        if not (self.standing_alone and self.legend_left) or self.one_legend:
+            return 0
+        return LEGEND_PX * max(len(panel.legend_rows()) - 1 for panel in self.panels)
 
     def _repr_svg_(self) -> str:
         """Show itself in a notebook."""

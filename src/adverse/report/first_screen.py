@@ -242,9 +242,10 @@ def _cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banne
     if costs and not certain and not costs[0][2].tells:
         condition, sut, one = costs[0]
         example = f"{condition.words}: {shown(sut)} keeps {_kept(one)}"
+        behind = int((one.interval or {}).get("logs", logs))  # those with somebody, or without, if fewer
         doubt = Chip(
             "?",
-            f"Too few logs to tell: {counted(logs, 'log')}",
+            f"Too few logs to tell: {f'{behind} of ' if behind < logs else ''}{counted(logs, 'log')}",
             f"{example}, too wide to rely on; add logs",
             "doubt",
         )

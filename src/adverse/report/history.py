@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from adverse.analysis.score import ANY
 from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
+from adverse.report.run_tables import WORST_CASES
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
 from adverse.requirements.gate import ON_CLEAN
 from adverse.requirements.history import History, HistoryPoint
 from adverse.requirements.rules import PERCENT
-from adverse.text import counted, shown
+from adverse.text import apart, counted, shown
 
 ABREAST = 3
 """Figures beside each other that a terminal of 80 characters holds."""
@@ -42,10 +44,11 @@ def in_terminal(history: History) -> list[Table]:
 
 def title(history: History) -> str:
     """Say what is shown."""
+    measure = history.rule.words.rstrip(",")
     percent = ", in percent" if history.rule.measure in PERCENT else ""
     whole, short = next(iter(_short_names(history).items()), ("", ""))
-    shared = whole.removeprefix(short)
-    return f"{history.rule.words.rstrip(',')}{percent}{shared}, over {counted(len(history.folders), 'run')}"
+    shared = whole.removeprefix(short) if whole.startswith(short) else ""
+    return f"{measure}{percent}{_in_words(shared, measure)}, over {counted(len(history.folders), 'run')}"
 
 
 def _short_names(history: History) -> dict[str, str]:
@@ -56,7 +59,17 @@ def _short_names(history: History) -> dict[str, str]:
         for figure in history.figures
     }
     same = len({"".join(part[1:]) for part in parts.values()}) == 1
-    return {figure: part[0] if same else figure for figure, part in parts.items()}
+    return {figure: part[0] if same else _in_words(figure) for figure, part in parts.items()}
+
+
+def _in_words(figure: str, measure: str = "") -> str:
+    """Return what a figure is of as people say it: Any is the worst case, or that of all mutations."""
+    worst = measure.startswith("worst-case")
+    for setting, words in WORST_CASES.items():
+        if figure.endswith(f" under {setting}"):
+            whole = f"of all {'' if setting == ANY else 'mild '}mutations" if worst else f"in the {words}"
+            return f"{figure.removesuffix(f' under {setting}')} {whole}"
+    return figure
 
 
 def history_lines(history: History) -> list[str]:
@@ -117,9 +130,8 @@ def _names(history: History) -> tuple[tuple[float, ...], bool, tuple[str, ...]]:
     other = {point.folder for point in history.points if point.differs}
     step = -(-len(runs) // MOST_TICKS)
     shown_at = list(range(0, len(runs), step))
-    names = tuple(
-        shown(runs[number].name, longest=14) + ("*" if runs[number] in other else "") for number in shown_at
-    )
+    short = apart([run.name for run in runs], longest=14)
+    names = tuple(short[number] + ("*" if runs[number] in other else "") for number in shown_at)
     return tuple(map(float, shown_at)), False, names
 
 

@@ -274,6 +274,11 @@ class _TerminalTable(RichTable):
             for column in self.columns:
                 cells = (console.measure(cell).maximum for cell in list(column.cells)[1:])
                 column.header = Text(broken_heading(str(column.header), max(cells, default=1)))
+            if (
+                console.measure(self, options=options.update_width(10 * options.max_width)).maximum
+                > options.max_width
+            ):
+                self.padding = 0  # a word is not broken for the sake of space around it
         yield from super().__rich_console__(console, options)
 
 

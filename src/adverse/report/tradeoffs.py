@@ -260,7 +260,7 @@ def _of_sut(
     title = f"{read.sut} at level {read.level}"
     panels = curve_panels(curves, ends, words)
     chart = Chart(title, panels, across=3, standing_alone=False, font_px=FONT_PX)
-    legend = tuple((shown(curve.name), *style_of(number)[:2]) for number, curve in enumerate(curves))
+    legend = tuple((setting_text(curve.name), *style_of(number)[:2]) for number, curve in enumerate(curves))
     return Figure(read.level, shown(read.sut), chart.svg(), legend, _marked_table(title, curves))
 
 
