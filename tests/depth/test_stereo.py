@@ -146,6 +146,10 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "no baseline": (_spoilt(camera=replace(pair.camera, baseline_m=None)), "no baseline"),
         "millimetres": (_spoilt(camera=replace(pair.camera, baseline_m=240.0)), "baseline cannot be right"),
         "absurd": (_spoilt(camera=replace(pair.camera, fx=0.004)), "calibration cannot be right"),
+        "unequal": (
+            _spoilt(camera=replace(pair.camera, fx=2 * pair.camera.fx)),
+            "fx and fy cannot both",
+        ),
         "NaN": (_spoilt(camera=replace(pair.camera, cx=float("nan"))), "calibration cannot be right"),
         "calibrated elsewhere": (_spoilt(camera=replace(pair.camera, width=640)), "another image size"),
         "swapped": (_spoilt(left=pair.right, right=pair.left), "swapped"),

@@ -83,7 +83,7 @@ def depth(
         adverse depth data/tractor OUT --find-hood
         adverse depth data/tractor OUT --hood OUT/{log}/hood.png
 
-    Exit codes: 0 all frames, 2 cannot run, 3 some frames have no depth.
+    Exit codes: 0 all frames, 2 cannot run or no frame has depth, 3 some have none.
     """
     from adverse import plugins
     from adverse.processes import all_cores
