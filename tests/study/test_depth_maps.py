@@ -324,6 +324,10 @@ def test_a_frame_without_depth_keeps_no_earlier_map_and_where_none_has_any_there
     assert (made.frames, [*made.failed]) == (2, ["row/1"])
     assert [*out.rglob("1.*")] == []
     assert len([*out.rglob("2.*")]) == 3
+    (video / "row" / "right" / "2.png").unlink()
+    made = written()
+    assert (made.frames, [*made.failed]) == (1, ["row/1", "row/2"])
+    assert "no right image" in made.failed["row/2"]
     for name in ("0.png", "2.png"):
         (video / "row" / "right" / name).write_bytes((video / "row" / "images" / name).read_bytes())
     with pytest.raises(DataError, match="none of 3 frames has depth") as error:
