@@ -241,6 +241,21 @@ def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> No
     assert not sky[:, 40:].any()
 
 
+def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> None:
+    image = np.full((60, 90, 3), (150, 180, 220), np.uint8)
+    image[30:], image[:30, 38:54], image[:30, 40:50] = (90, 120, 40), (90, 120, 40), (142, 172, 212)
+    near = np.zeros((60, 90), np.bool_)
+    near[:30, 40:44] = True
+    assert sky_mask(image, near=near, matched=near)[:30, 40:50].all()
+    assert not sky_mask(image, near=near)[:28, 42:48].any()  # a laser gets no return from the sky
+    half = near.copy()
+    half[:30, 44:46] = True
+    assert not sky_mask(image, near=half, matched=half)[:28, 42:48].any()
+    for other in ((115, 145, 185), (175, 180, 195)):  # of another colour, or not blue
+        image[:30, 40:50] = other
+        assert not sky_mask(image, near=near, matched=near)[:28, 42:48].any()
+
+
 def test_sky_may_begin_below_an_empty_border() -> None:
     image = np.full((60, 90, 3), (90, 120, 40), np.uint8)
     image[:6], image[6:30] = 0, (150, 180, 220)
