@@ -58,7 +58,7 @@ def test_texture_at_the_point_speaks_for_the_partner_and_plain_clothes_do_not() 
         assert hold(one, other, (90.5, 60.5), 83.5, 5, 5.2) == pytest.approx(wanted, rel=1e-3)
         assert wanted > 10
         assert hold(one, other, (90.5, 60.5), 86.5, 5, 5.2) < wanted / 8  # a wrong partner
-    plain = [hold(*noise, (x, 60.5), x - 7, 5, 5.2) for x in np.arange(20.5, 140, 9)]
+    plain = [hold(noise[0], noise[1], (x, 60.5), x - 7, 5, 5.2) for x in np.arange(20.5, 140, 9)]
     assert 0 <= np.mean(plain) < 1
     assert hold(0 * left, right, (90.5, 60.5), 83.5, 5, 5.2) == 0
     view = View(left, right, camera=CAMERA)
