@@ -112,7 +112,7 @@ def depth(
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
     say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
     if made.failed:
-        say(f"{len(made.failed)} frames have no depth:")
+        say(f"{len(made.failed)} of {len(made.failed) + made.frames} frames have no depth:")
         for line in first_failures(made.failed):
             say(f"- {line}")
         raise typer.Exit(EXIT_INCOMPLETE)
