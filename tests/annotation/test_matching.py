@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adverse.annotation.geometry import in_camera_m, in_world_m, mapped_depth_m, seen_at, stereo_depth_m
-from adverse.annotation.matching import gray, match_in_row, match_near
+from adverse.annotation.matching import gray, hold, match_in_row, match_near
 from adverse.annotation.tracking import Located, View, carry, locate
 from adverse.types import Camera
 from annotation_scenes import patterned
@@ -44,6 +44,27 @@ def test_light_and_contrast_do_not_matter() -> None:
     left, right = gray(patterned(SIZE)), gray(patterned(SIZE, (-7.4, 0.0)))
     match = match_in_row(left, 0.6 * right + 40, (90.0, 60.0), half_px=HALF, disparity_px=(0.0, 40.0))
     assert match.point[0] == pytest.approx(82.6, abs=0.03)
+
+
+def test_texture_at_the_point_speaks_for_the_partner_and_plain_clothes_do_not() -> None:
+    left, right = gray(patterned(SIZE)), gray(patterned(SIZE, (-7.0, 0.0)))
+    noise = np.random.default_rng(5).normal(0, 4, (2, *left.shape)).astype(np.float32)
+    for noisy in (0, 1):
+        one, other = left + noisy * noise[0], right + noisy * noise[1]
+        patch = one[55:66, 85:96].ravel()  # 11 by 11 pixels around (90.5, 60.5)
+        places = [other[55:66, at : at + 11].ravel() for at in range(85 - 7 - 6, 85 - 7 + 7)]
+        likeness = np.clip([np.corrcoef(patch, place)[0, 1] for place in places], 0, 0.999)
+        wanted = 121 / (4 * math.pi) / 2 * math.log((1 - np.median(likeness) ** 2) / (1 - likeness[6] ** 2))
+        assert hold(one, other, (90.5, 60.5), 83.5, 5, 5.2) == pytest.approx(wanted, rel=1e-3)
+        assert wanted > 10
+        assert hold(one, other, (90.5, 60.5), 86.5, 5, 5.2) < wanted / 8  # a wrong partner
+    plain = [hold(noise[0], noise[1], (x, 60.5), x - 7, 5, 5.2) for x in np.arange(20.5, 140, 9)]
+    assert 0 <= np.mean(plain) < 1
+    assert hold(0 * left, right, (90.5, 60.5), 83.5, 5, 5.2) == 0
+    view = View(left, right, camera=CAMERA)
+    assert locate(view, (90.5, 60.5)).hold is None  # 12 cm appear as 3 pixels: too small to tell
+    near = View(left, gray(patterned(SIZE, (-30.0, 0.0))), camera=CAMERA)
+    assert (locate(near, (90.5, 60.5)).hold or 0) > 10
 
 
 def located(left: object, right: object, point: tuple[float, float] = (90.0, 60.0)) -> Located:
@@ -97,7 +118,7 @@ def test_the_depth_map_is_read_where_there_is_no_right_image() -> None:
     depth[50:70, 85:95] = 4.0
     depth[60, 90] = np.nan
     view = View(gray(patterned(SIZE)), None, depth, CAMERA)
-    assert locate(view, (90.5, 60.5)) == ((90.5, 60.5), None, 4.0, 1.0, "")
+    assert locate(view, (90.5, 60.5)) == Located((90.5, 60.5), None, 4.0, 1.0)
     assert math.isnan(mapped_depth_m(np.full((9, 9), np.inf, np.float32), (4.0, 4.0)))
     assert (
         "no depth at this point"

@@ -33,7 +33,8 @@ def drive(
         pose[:3, 3] = 14.0 - away, 0.0, 1.8
         point, depth = seen_at(camera, pose, places[number])
         disparity = disparity_px(camera, depth)
-        sightings.append(Sighting(float(time), camera, pose, point, disparity, number == count // 3))
+        clicked = number == count // 3
+        sightings.append(Sighting(float(time), camera, pose, point, disparity, clicked, hold=3.0))
     return sightings, places
 
 
@@ -133,6 +134,17 @@ def test_matches_that_are_all_off_to_one_side_do_not_matter_once_the_person_was_
     missed = np.linalg.norm(path.places_m - places, axis=1)
     assert missed.max() > 0.1
     assert (path.errors_m > missed).all()  # it cannot know, and says so
+
+
+def test_where_no_texture_holds_the_matches_the_surface_may_be_another() -> None:
+    sightings, _ = drive(20, 12.0, 3.0)
+    sure = fitted_path(sightings)
+    for hold in (2.9, None):  # None: nobody knows
+        plain = fitted_path([each._replace(hold=hold) for each in sightings])
+        assert np.array_equal(plain.places_m, sure.places_m)
+        assert plain.errors_m**2 - sure.errors_m**2 == pytest.approx(np.full(20, 4 * (0.1**2 - 0.04**2)))
+    near = [each._replace(hold=3.1 if number > 9 else None) for number, each in enumerate(sightings)]
+    assert np.array_equal(fitted_path(near).errors_m, sure.errors_m)
 
 
 def test_the_error_that_is_told_holds_for_errors_as_they_are_taken_to_be() -> None:

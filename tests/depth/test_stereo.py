@@ -146,6 +146,10 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "no baseline": (_spoilt(camera=replace(pair.camera, baseline_m=None)), "no baseline"),
         "millimetres": (_spoilt(camera=replace(pair.camera, baseline_m=240.0)), "baseline cannot be right"),
         "absurd": (_spoilt(camera=replace(pair.camera, fx=0.004)), "calibration cannot be right"),
+        "unequal": (
+            _spoilt(camera=replace(pair.camera, fx=2 * pair.camera.fx)),
+            "fx and fy cannot both",
+        ),
         "NaN": (_spoilt(camera=replace(pair.camera, cx=float("nan"))), "calibration cannot be right"),
         "calibrated elsewhere": (_spoilt(camera=replace(pair.camera, width=640)), "another image size"),
         "swapped": (_spoilt(left=pair.right, right=pair.left), "swapped"),
@@ -235,6 +239,21 @@ def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> No
     sky = sky_mask(image, near=near)
     assert sky[:30, :40].all()
     assert not sky[:, 40:].any()
+
+
+def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> None:
+    image = np.full((60, 90, 3), (150, 180, 220), np.uint8)
+    image[30:], image[:30, 38:54], image[:30, 40:50] = (90, 120, 40), (90, 120, 40), (142, 172, 212)
+    near = np.zeros((60, 90), np.bool_)
+    near[:30, 40:44] = True
+    assert sky_mask(image, near=near, matched=near)[:30, 40:50].all()
+    assert not sky_mask(image, near=near)[:28, 42:48].any()  # a laser gets no return from the sky
+    half = near.copy()
+    half[:30, 44:46] = True
+    assert not sky_mask(image, near=half, matched=half)[:28, 42:48].any()
+    for other in ((115, 145, 185), (175, 180, 195)):  # of another colour, or not blue
+        image[:30, 40:50] = other
+        assert not sky_mask(image, near=near, matched=near)[:28, 42:48].any()
 
 
 def test_sky_may_begin_below_an_empty_border() -> None:

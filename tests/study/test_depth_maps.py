@@ -25,7 +25,7 @@ from adverse.depth.dense import DenseDepth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.folder import RunFolder
 from adverse.study import depth_cache, depth_maps
-from adverse.study.depth_export import write_depth
+from adverse.study.depth_export import WrittenDepth, write_depth
 from adverse.study.depth_maps import ComputedDepth, with_depth, with_right_depth
 from adverse.study.frame_versions import _RightImage
 from adverse.study.plan import make_plan
@@ -306,6 +306,34 @@ def test_consistent_maps_are_the_same_for_any_workers_and_after_an_interruption(
     alone = [source.map() for source in sources(video, section())]
     middle = np.load(tmp_path / "out0" / "row" / "depth" / "1.npy")
     assert not np.array_equal(middle, alone[1].depth_m)
+
+
+def test_a_frame_without_depth_keeps_no_earlier_map_and_where_none_has_any_there_is_one_error(
+    video: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+
+    def written() -> WrittenDepth:
+        dataset = with_depth(folder(video), section(), folder=video, where="")
+        return write_depth(dataset, out, workers=1, watch=lambda *_: None)
+
+    assert written().failed == {}
+    assert len([*out.rglob("1.*")]) == 3
+    (video / "row" / "right" / "1.png").write_bytes((video / "row" / "images" / "1.png").read_bytes())
+    made = written()
+    assert (made.frames, [*made.failed]) == (2, ["row/1"])
+    assert [*out.rglob("1.*")] == []
+    assert len([*out.rglob("2.*")]) == 3
+    (video / "row" / "right" / "2.png").unlink()
+    made = written()
+    assert (made.frames, [*made.failed]) == (1, ["row/1", "row/2"])
+    assert "no right image" in made.failed["row/2"]
+    for name in ("0.png", "2.png"):
+        (video / "row" / "right" / name).write_bytes((video / "row" / "images" / name).read_bytes())
+    with pytest.raises(DataError, match="none of 3 frames has depth") as error:
+        written()
+    assert "the same" in error.value.what
+    assert [*out.rglob("*.npy")] == []
 
 
 def test_the_files_and_poses_of_neighbours_are_part_of_the_key(video: Path) -> None:

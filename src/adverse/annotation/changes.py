@@ -28,7 +28,8 @@ class Annotation:
     """One object in one frame: its box (x0, y0, x1, y1), class, and the point that tells where it is.
 
     `right_x` is the point's partner in the right image; `depth_m` is given instead where depth is that of a
-    depth map. `row` is where in the frame's ground truth the data set has it.
+    depth map. `hold` is how strongly the texture right at the point speaks for the partner. `row` is where in
+    the frame's ground truth the data set has it.
     """
 
     box: Box
@@ -39,6 +40,7 @@ class Annotation:
     right_x: float | None = None
     depth_m: float | None = None
     score: float | None = None
+    hold: float | None = None
     point_by: By = "hand"
     row: int | None = None
 
@@ -49,7 +51,7 @@ class Annotation:
 
     def without_point(self) -> Annotation:
         """Return it without its point."""
-        return replace(self, point=None, right_x=None, depth_m=None, score=None, point_by="hand")
+        return replace(self, point=None, right_x=None, depth_m=None, score=None, hold=None, point_by="hand")
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, without what it does not have."""

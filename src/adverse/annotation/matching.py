@@ -43,6 +43,10 @@ STEPS, STILL_PX, FARTHEST_PX = 15, 0.002, 1.5
 """Gradient steps: at most so many, until they are smaller than this, and never farther than this in all."""
 
 
+BEST = 0.999
+"""A correlation above this counts as this: noise makes better ones chance."""
+
+
 class Match(NamedTuple):
     """Where a piece is, how well it correlates (-1 to 1), and why that is not sure (empty: it is)."""
 
@@ -142,6 +146,23 @@ def refined(image: Gray, patch: Gray, start: Point, *, across: bool = False) -> 
         if np.abs(step).max() < STILL_PX:
             break
     return x, y
+
+
+def hold(left: Gray, right: Gray, point: Point, right_x: float, half_px: int, reach_px: float) -> float:
+    """Return how strongly the texture right at a point speaks for its partner, as a log-likelihood ratio.
+
+    It is that of the partner against the middle one of all places within reach in its row, for pixels with
+    normal noise: of those in a square, as many as the blur leaves independent. Plain clothes give about 0.
+    """
+    patch = piece(left, point, (half_px, half_px))
+    if not patch.std() > 0:
+        return 0.0
+    reach = math.ceil(reach_px)
+    strip = piece(right, (right_x, point[1]), (half_px + reach, half_px))
+    scores = np.clip(_scores(strip, patch)[0].astype(np.float64), 0.0, BEST)
+    independent = patch.size / (4 * math.pi * BLUR_PX**2)
+    ratio = (1 - np.median(scores) ** 2) / (1 - scores[reach] ** 2)
+    return max(0.0, independent / 2 * math.log(ratio))
 
 
 def _doubt(score: float, next_best: float) -> str:

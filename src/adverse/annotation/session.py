@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from adverse.annotation.changes import Annotation, Edit, LogState, State
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
 from adverse.annotation.matching import gray
-from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m, score
+from adverse.annotation.tracking import FRAME_S, Located, View, carry, held, locate, motion_limit_m, score
 from adverse.annotation.trajectory import Sighting, fitted_path
 from adverse.depth.calibration import check_camera
 from adverse.depth.stereo import check_pair
@@ -93,9 +93,13 @@ class AnnotatedLog:
             raise DataError(missing.removesuffix("."), where=f"frame {self.frames[at].id!r}")
         return locate(self.view(at), point, box_height_px=box_height_px)
 
-    def score(self, at: int, point: tuple[float, float], right_x: float, box_height_px: float) -> float:
-        """Return how well a partner that was set by hand matches."""
-        return round(score(self.view(at), point, right_x, box_height_px=box_height_px), 4)
+    def score(
+        self, at: int, point: tuple[float, float], right_x: float, box_height_px: float
+    ) -> tuple[float, float | None]:
+        """Return how well a partner that was set by hand matches, and how strongly texture speaks for it."""
+        view = self.view(at)
+        matched = score(view, point, right_x, box_height_px=box_height_px)
+        return round(matched, 4), held(view, point, right_x)
 
     def known(self, at: int, what: Annotation) -> Located | None:
         """Return an annotation's point with its depth, if it has one."""
@@ -232,6 +236,7 @@ class AnnotatedLog:
             right_x=found.right_x,
             depth_m=depth,
             score=round(found.score, 4),
+            hold=found.hold,
             point_by="tracker",
         )
         return [*edits, Edit(at, number, located)]
@@ -276,9 +281,14 @@ class AnnotatedLog:
             return None
         if frame.camera is None or frame.world_from_camera is None or frame.time_s is None:
             return None
-        disparity, clicked = located.point[0] - located.right_x, what.point_by == "hand"
         return Sighting(
-            frame.time_s, frame.camera, frame.world_from_camera, located.point, disparity, clicked
+            frame.time_s,
+            frame.camera,
+            frame.world_from_camera,
+            located.point,
+            located.point[0] - located.right_x,
+            what.point_by == "hand",
+            what.hold,
         )
 
     def _read_view(self, at: int) -> View:

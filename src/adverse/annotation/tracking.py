@@ -29,6 +29,7 @@ from adverse.annotation.matching import (
     Match,
     Point,
     correlation,
+    hold,
     match_in_row,
     match_near,
     piece,
@@ -96,6 +97,8 @@ class Located(NamedTuple):
     depth_m: float
     score: float
     why: str = ""
+    hold: float | None = None
+    """How strongly the texture right at the point speaks for the partner; None: it is too small."""
 
 
 def locate(
@@ -125,7 +128,7 @@ def locate(
     why = match.why
     if not why and not depth > 0:
         why = "its partner is not to the left enough: it is farther than can be measured"
-    return Located(point, match.point[0], depth, match.score, why)
+    return Located(point, match.point[0], depth, match.score, why, held(view, point, match.point[0]))
 
 
 def score(view: View, point: Point, right_x: float, *, box_height_px: float | None = None) -> float:
@@ -134,6 +137,17 @@ def score(view: View, point: Point, right_x: float, *, box_height_px: float | No
         return 0.0
     half = _half_px(_px_per_m(box_height_px))
     return correlation(piece(view.left, point, half), piece(view.stereo[0], (right_x, point[1]), half))
+
+
+def held(view: View, point: Point, right_x: float) -> float | None:
+    """Return how strongly texture (12 by 12 cm) at a point speaks for a partner; None: it is too small."""
+    if view.stereo is None:
+        return None
+    right, camera = view.stereo
+    half, reach = _small(camera, point[0] - right_x)
+    if half < LEAST_SMALL_PX:
+        return None
+    return round(hold(view.left, right, point, right_x, half, reach), 2)
 
 
 def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.0, 0.0)) -> Located:
@@ -283,14 +297,21 @@ def _at_the_point(left: Gray, stereo: tuple[Gray, Camera], point: Point, found: 
     """
     right, camera = stereo
     disparity = point[0] - found.point[0]
-    depth = stereo_depth_m(camera, disparity)
-    half = round(SMALL_M * camera.fx / depth) if depth > 0 else 0
+    half, reach = _small(camera, disparity)
     if half < LEAST_SMALL_PX or piece(left, point, (half, half)).std() < SMALL_CONTRAST:
         return found
-    reach = max(LEAST_SEARCH_PX, BODY_M * (disparity + camera.offset_px) / depth)
     limits = disparity - reach, disparity + reach
     small = match_in_row(left, right, point, half_px=(half, half), disparity_px=limits)
     return found if small.why else small._replace(score=found.score)
+
+
+def _small(camera: Camera, disparity: float) -> tuple[int, float]:
+    """Return half the side of a small piece in pixels, and how far beside it a body can be matched."""
+    depth = stereo_depth_m(camera, disparity)
+    if not depth > 0:
+        return 0, 0.0
+    reach = max(LEAST_SEARCH_PX, BODY_M * (disparity + camera.offset_px) / depth)
+    return round(SMALL_M * camera.fx / depth), reach
 
 
 def _from_map(view: View, point: Point) -> Located:

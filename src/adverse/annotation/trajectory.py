@@ -44,8 +44,10 @@ SLIPPED_M = 0.1
 CLICK_M = 0.003
 ANOTHER_M = 0.08
 """How far apart in depth two points are that were clicked on one body."""
-SURFACE_M = 0.04
-"""How much the depth of a clicked point differs from that of the piece around it: bodies are not flat."""
+SURFACE_M, LEAST_HOLD, PLAIN_M = 0.04, 3.0, 0.1
+"""How much the depth of a clicked point differs from what was matched: if the texture right at the point
+speaks so strongly for the match (the mean of all frames in which that is known), and if not. On plain clothes
+it is the silhouette that is matched, or the trunk behind an arm."""
 ERRORS = 2.0
 """The error that is told is so many standard deviations."""
 PASSES = 2
@@ -66,6 +68,8 @@ class Sighting(NamedTuple):
     point: Point
     disparity_px: float
     clicked: bool = False
+    hold: float | None = None
+    """How strongly the texture right at the point speaks for the disparity; None: that is not known."""
 
 
 class Path(NamedTuple):
@@ -85,7 +89,7 @@ def fitted_path(sightings: Sequence[Sighting]) -> Path:
             for sighting, place in zip(sightings, path.places_m, strict=True)
         ]
         about = np.where(np.array(depths)[:, None] > NEAREST_M, path.places_m, single)
-        path = _back(*_there(sightings, about))
+        path = _back(*_there(sightings, about), _surface_m(sightings))
     return path
 
 
@@ -142,7 +146,7 @@ def _there(sightings: Sequence[Sighting], about: Matrix) -> tuple[list[_Step], V
     return steps, chances / chances.sum()
 
 
-def _back(steps: Sequence[_Step], chances: Vector) -> Path:
+def _back(steps: Sequence[_Step], chances: Vector, surface_m: float) -> Path:
     """Smooth: later frames tell of earlier ones."""
     places, errors = np.zeros((len(steps), 3)), np.zeros(len(steps))
     mean, covariance = steps[-1].mean, steps[-1].covariance
@@ -160,8 +164,14 @@ def _back(steps: Sequence[_Step], chances: Vector) -> Path:
         away = mean[:, :3] - places[at]
         spread = covariance[:, :3, :3] + away[:, :, None] * away[:, None, :]
         widest = np.linalg.eigvalsh(np.einsum("m,mij->ij", chances, spread))[-1]
-        errors[at] = ERRORS * math.sqrt(widest + SURFACE_M**2)
+        errors[at] = ERRORS * math.sqrt(widest + surface_m**2)
     return Path(places, errors)
+
+
+def _surface_m(sightings: Sequence[Sighting]) -> float:
+    """Return how far the surface that was matched may be from the point that was meant."""
+    holds = [sighting.hold for sighting in sightings if sighting.hold is not None]
+    return SURFACE_M if holds and sum(holds) / len(holds) >= LEAST_HOLD else PLAIN_M
 
 
 def _start(place: Vector) -> tuple[Matrix, Matrix]:

@@ -83,7 +83,7 @@ def depth(
         adverse depth data/tractor OUT --find-hood
         adverse depth data/tractor OUT --hood OUT/{log}/hood.png
 
-    Exit codes: 0 all frames, 2 cannot run, 3 some frames have no depth.
+    Exit codes: 0 all frames, 2 cannot run or no frame has depth, 3 some have none.
     """
     from adverse import plugins
     from adverse.processes import all_cores
@@ -112,7 +112,7 @@ def depth(
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
     say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
     if made.failed:
-        say(f"{len(made.failed)} frames have no depth:")
+        say(f"{len(made.failed)} of {len(made.failed) + made.frames} frames have no depth:")
         for line in first_failures(made.failed):
             say(f"- {line}")
         raise typer.Exit(EXIT_INCOMPLETE)

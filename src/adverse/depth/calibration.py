@@ -9,6 +9,8 @@ from adverse.types import Camera
 
 WIDEST, NARROWEST = 0.2, 20.0
 """Focal length over image width: a view of 136 and of 3 degrees."""
+MOST_UNEQUAL = 1.5
+"""fx over fy, either way: pixels that are longer than this are a mistake."""
 LEAST_BASELINE_M, MOST_BASELINE_M = 0.01, 5.0
 
 
@@ -39,6 +41,15 @@ def check_camera(camera: Camera, size: tuple[int, int], where: str) -> None:
             got=f"{', '.join(absurd)} for an image of {width}x{height}",
             wanted=f"fx, fy: {WIDEST * width:.0f} to {NARROWEST * width:.0f} pixels; cx, cy: in the image",
             fix="Give all four in pixels of these images.",
+        )
+
+    if not 1 / MOST_UNEQUAL <= camera.fx / camera.fy <= MOST_UNEQUAL:
+        raise DataError(
+            "fx and fy cannot both be right",
+            where=where,
+            got=f"fx {camera.fx:g}, fy {camera.fy:g}",
+            wanted=f"nearly the same, at most {MOST_UNEQUAL:g} times the other",
+            fix="Correct the wrong one; scale images and calibration where pixels are not square.",
         )
 
 

@@ -36,6 +36,11 @@ EDGE_PX = 2
 COLOUR_LEVELS = 40
 """How far a pixel of sky may be from the local mean, in the channel that differs most."""
 
+BLUE_LEVELS, ALIKE_LEVELS, ALIKE_SHARE, POCKET_SHARE = 40, 25, 0.6, 0.5
+"""A piece is sky after all if so much of it is as blue (blue above red) and as close to the colour of the sky
+around, and no more than the last share was matched: between a pole and a tree matching takes smooth sky for a
+surface."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -62,7 +67,8 @@ def sky_mask(
     likely = (blue >= LEAST_BLUE) & (
         cv2.max(cv2.subtract(red, blue), cv2.subtract(green, blue)) <= WARM_LEVELS
     )
-    seeds, walls = _smooth_pieces(colour, likely, evidence, _start(image, empty))
+    start = _start(image, empty)
+    seeds, walls = _smooth_pieces(colour, likely, evidence, start)
     if not seeds.any():
         return seeds
     side = max(int(columns * WINDOW_SHARE) | 1, 9)
@@ -70,11 +76,28 @@ def sky_mask(
     kept = np.where(seeds[..., None], colour, 0).astype(np.float32)
     mean = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
     off = np.abs(colour - mean / np.maximum(weight, 1e-9)[..., None]).max(axis=2)
+    if matched is not None:
+        alike = (cv2.subtract(blue, red) >= BLUE_LEVELS) & (off <= ALIKE_LEVELS)
+        pockets = _pockets(walls, alike, matched, start)
+        seeds, walls = seeds | pockets, walls & ~pockets
     found = likely & ~walls & (weight > 0) & (off <= COLOUR_LEVELS)
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
     found &= np.arange(rows)[:, None] <= reach + EDGE_PX
     return _without_specks(found | seeds, colour)
+
+
+def _pockets(walls: Mask, alike: Mask, matched: Mask, start: Mask) -> Mask:
+    """Return the pieces of walls with pixels in `start` that look like the sky around and hardly match."""
+    count, labels = cv2.connectedComponents(walls.astype(np.uint8), connectivity=4)
+    begins = np.zeros(count, np.bool_)
+    begins[np.unique(labels[start])] = True
+    begins[0] = False
+    area = np.bincount(labels.ravel(), minlength=count)
+    blue = np.bincount(labels[alike], minlength=count) >= ALIKE_SHARE * area
+    loose = np.bincount(labels[matched], minlength=count) <= POCKET_SHARE * area
+    pockets: Mask = (begins & blue & loose)[labels]
+    return pockets
 
 
 def _without_specks(sky: Mask, colour: Image) -> Mask:

@@ -34,6 +34,9 @@ HOOD_FRAMES = 40
 Watch = Callable[[int, int], None]
 
 
+KINDS = {"depth": ".npy", "confidence": ".png", "origin": ".png"}
+
+
 class WrittenDepth(NamedTuple):
     """How many maps were written, the mean share of each origin, and why frames have none."""
 
@@ -43,19 +46,27 @@ class WrittenDepth(NamedTuple):
 
 
 def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> WrittenDepth:
-    """Compute the depth of all frames and write it; what is in the cache is not computed again."""
+    """Compute the depth of all frames and write it; what is in the cache is not computed again.
+
+    Raises the first frame's error where no frame has depth.
+    """
+    every = [frame for log in dataset.logs for frame in log.frames]
     frames = computed_frames(dataset)
     rows: list[tuple[str, dict[str, float]]] = []
     failed: dict[str, str] = {}
+    first: AdverseError | None = None
     with ThreadPoolExecutor(workers) as pool:  # matching and compiled loops release the GIL
         list(pool.map(_match_alone, frames))  # what neighbours share, so that no two compute it at once
-        results = pool.map(lambda frame: _computed(frame, out), frames)
-        for done, (frame, result) in enumerate(zip(frames, results, strict=True), start=1):
+        results = pool.map(lambda frame: _computed(frame, out), every)
+        for done, (frame, result) in enumerate(zip(every, results, strict=True), start=1):
             if isinstance(result, AdverseError):
+                first = first or result
                 failed[frame.id] = one_line(result)
             else:
                 rows.append((frame.id, result))
-            watch(done, len(frames))
+            watch(done, len(every))
+    if first is not None and not rows:
+        raise _of_all(first, len(failed))
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("frame", *ORIGINS))
@@ -98,18 +109,29 @@ def _match_alone(frame: Frame) -> None:
 
 def _computed(frame: Frame, out: Path) -> dict[str, float] | AdverseError:
     """Compute and write the map of one frame; return its shares, or why there is none."""
-    if not isinstance(frame.depth_m, ComputedDepth):
-        return DataError("the frame has no computed depth", where=f"frame {frame.id!r}")
     try:
+        if not isinstance(frame.depth_m, ComputedDepth):
+            words = "the frame has no right image, laser returns or calibration to compute depth from"
+            raise DataError(words, where=f"frame {frame.id!r}")
         made = frame.depth_m.map()
     except AdverseError as error:
+        for kind, suffix in KINDS.items():  # those of an earlier time are not of this frame as it is now
+            (out / frame.log_id / kind / f"{frame.image.path.stem}{suffix}").unlink(missing_ok=True)
         return error
     _write(out / frame.log_id, frame.image.path.stem, made)
     return dict(made.shares)
 
 
+def _of_all(error: AdverseError, frames: int) -> AdverseError:
+    """Return an error of the first frame as that of all: none has depth."""
+    if frames > 1:
+        where = f"{error.where or 'the first frame'}; none of {frames} frames has depth"
+        return DataError(error.what, where=where, got=error.got, wanted=error.wanted, fix=error.fix)
+    return error
+
+
 def _write(folder: Path, name: str, made: DepthMap) -> None:
-    for kind in ("depth", "confidence", "origin"):
+    for kind in KINDS:
         (folder / kind).mkdir(parents=True, exist_ok=True)
     data = io.BytesIO()
     np.save(data, made.depth_m)

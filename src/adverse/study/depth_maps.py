@@ -182,7 +182,11 @@ class ComputedDepth:
 
     @property
     def _where(self) -> str:
-        return f"{'right image' if self.kind == 'stereo' else 'laser scan'} {self.path}"
+        return (
+            f"laser scan {self.path}"
+            if self.kind == "laser"
+            else f"pair of {self.image.path} and {self.path}"
+        )
 
     def _options(self) -> dict[str, Any]:
         hood = {} if self.hood is None else {"hood": _read_hood(self.hood, self.hood_sha256)}
