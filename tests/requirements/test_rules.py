@@ -73,7 +73,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: top1, setting: Any, at_least: 50}", "at_least is not", "line 2", "0 to 1"),
         ("rules:\n  - {measure: rPC, at_least: .nan}", "at_least has a value", "line 2", "docs/gate.md"),
         ("rules:\n  - {measure: rPC, at_least: 5, bound: upper}", "bound upper does not", "line 2", "lower"),
-        ("rules:\n  - {measure: recall, at_least: 0.9}", "recall needs setting:", "line 2", "baseline"),
+        ("rules:\n  - {measure: recall, at_least: 0.9}", "recall needs setting:", "line 2", "clean"),
         (
             "rules:\n  - {measure: adr, setting: Any, at_most: 0.9}",
             "at_most is the wrong way round for adr",
