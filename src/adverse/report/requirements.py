@@ -43,11 +43,7 @@ def requirement_tables(data: Mapping[str, Any]) -> Iterator[Table]:
 def requirement_lines(data: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know besides: the count, what is open and why, what could not be made."""
     lines = [headline(data), method(data)]
-    lines += [
-        f"{shown(row['sut'])}, {shown(row['requirement'])}: {row['reason']}"
-        for row in data["results"]
-        if row["reason"]
-    ]
+    lines += _reasons(data)
     lines += trouble_lines(data)
     lines += [
         f"{shown(ranking['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
@@ -55,6 +51,15 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
         for ranking in data["rankings"]
     ]
     return [*lines, *([CHANCE] if data["rankings"] else [])]
+
+
+def _reasons(data: Mapping[str, Any]) -> list[str]:
+    """Return the reasons; one that several SUTs have for a requirement is there once, with their names."""
+    suts: dict[tuple[str, str], list[str]] = {}
+    for row in data["results"]:
+        if row["reason"]:
+            suts.setdefault((row["requirement"], row["reason"]), []).append(shown(row["sut"]))
+    return [f"{', '.join(names)}, {shown(name)}: {reason}" for (name, reason), names in suts.items()]
 
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
@@ -173,6 +178,12 @@ def _reach(row: Row) -> list[str]:
         missed = row["versions_unreached"]
         share = f"; {100 * missed:.0f} % of the range was not reached" if missed else ""
         lines.append(f"{name}: {reached}{share}")
+    seen = row.get("barely_visual_change")
+    if seen and row["barely_unreached"]:
+        lines.append(
+            f"{name}: {100 * row['barely_unreached']:.0f} % of the barely changed images are changed by more "
+            f"than barely: allows, from {seen[0]:.3f} to {seen[-1]:.3f}"
+        )
     return lines
 
 
