@@ -137,7 +137,7 @@ def test_no_drop_is_no_number(tmp_path: Path) -> None:
     assert found.words == "t_p: tolerated up to 0.97, the last populated bin"
 
 
-@pytest.mark.parametrize("wrong", [0, -0.1, 1.01, "nan", "inf", "publisched", True])
+@pytest.mark.parametrize("wrong", [0, -0.1, 1.01, "nan", "inf", "0_1", "publisched", True])
 def test_what_is_no_threshold_is_an_error(wrong: str | float, tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         threshold(wrong, "haze", "correctness", where="requirements.yaml, line 3", base=tmp_path)

@@ -20,7 +20,7 @@ from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
 from adverse.humans.parts_test import chance_of_parts
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
 from adverse.seeds import generator
-from adverse.text import counted
+from adverse.text import counted, shown
 
 PART = 0.6
 BAND = 0.83
@@ -192,6 +192,13 @@ def counts_in_words(judgments: Judgments | None) -> str:
     )
     words += f" of {counted(images, 'image')}. {counted(len(judgments.originals), 'answer')} on originals."
     words += f" Visual change is by {judgments.measured_by}."
+    if judgments.strangers:
+        kinds = [
+            f"{shown(answer, longest=40)!r} ({count})" for answer, count in judgments.strangers.most_common(5)
+        ]
+        more = ", ..." if len(judgments.strangers) > len(kinds) else ""
+        words += f" {counted(judgments.strangers.total(), 'answer')} of no category that is a truth count as "
+        words += f"wrong: {', '.join(kinds)}{more}."
     if judgments.seen_before:
         words += (
             f" {judgments.seen_before} answers are by somebody who had already seen another version of the "

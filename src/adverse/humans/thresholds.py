@@ -21,6 +21,7 @@ from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.plain_files import read_plain
 from adverse.strict_json import parse_json
+from adverse.text import plain_number
 from adverse.visual import BACKENDS, Backend
 
 Kind = Literal["correctness", "prediction"]
@@ -398,10 +399,10 @@ def _is_number(value: object) -> bool:
 
 
 def _number(name: str | float) -> float | None:
-    try:
-        return None if isinstance(name, bool) else float(name)
-    except ValueError:
-        return None
+    if isinstance(name, str):
+        number = plain_number(name.strip())
+        return None if math.isnan(number) else number
+    return None if isinstance(name, bool) else float(name)
 
 
 def _plain(name: str) -> str:
