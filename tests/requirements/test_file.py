@@ -11,6 +11,7 @@ import yaml
 
 from adverse import plugins
 from adverse.errors import StudyError
+from adverse.humans.thresholds import checksum
 from adverse.requirements.file import read_requirements
 from adverse.requirements.run import derived
 from adverse.visual.strength import read_transformation
@@ -149,7 +150,8 @@ def test_visual_change_is_measured_as_the_threshold_was(
         "backend": "vifp",
     }
     entry |= {"value": 0.3, "tolerated_to": 0.3}
-    whole = {"format": "adverse human thresholds", "version": 3, "thresholds": [entry]}
+    whole = {"format": "adverse human thresholds", "version": 4, "thresholds": [entry]}
+    whole |= {"checksum": checksum(whole)}
     (tmp_path / "people.json").write_text(json.dumps(whole))
     data: dict[str, Any] = {"require": [FROST, HAZE, {**HAZE, "threshold": "people.json"}]}
     data |= {} if backend is None else {"backend": backend}

@@ -20,7 +20,7 @@ from adverse.content import digest, file_sha256
 from adverse.curves.interval import Interval
 from adverse.data.images import write_image
 from adverse.errors import StudyError
-from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, checksum
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.basis import on_its_basis
 from adverse.requirements.decision import Decision, DistanceFinding
@@ -282,6 +282,7 @@ def people_file(folder: Path, low: float | None) -> Path:
         "bins": [{"low": 0.1, "high": 0.11, "fitted": 1.02}, {"low": 0.9, "high": 0.91, "fitted": 0.7}],
     }
     whole = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry]}
+    whole |= {"checksum": checksum(whole)}
     path = folder / "people.json"
     path.write_text(json.dumps(whole, allow_nan=False))
     return path

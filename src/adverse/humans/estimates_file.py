@@ -18,7 +18,16 @@ import numpy as np
 from adverse.humans.answers import Judgments
 from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
 from adverse.humans.parts_test import chance_of_parts
-from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
+from adverse.humans.thresholds import (
+    CHECKSUM,
+    FORMAT,
+    FORMAT_VERSION,
+    INSUFFICIENT,
+    KINDS,
+    SYMBOLS,
+    Kind,
+    checksum,
+)
 from adverse.seeds import generator
 from adverse.text import counted, shown
 
@@ -149,7 +158,7 @@ def as_data(
     """
     counts = {} if judgments is None else _counts(judgments)
     compat = next((finding.compat for finding in estimates if finding.compat), None)
-    return {
+    data = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         **counts,
@@ -158,6 +167,7 @@ def as_data(
         "thresholds": [finding.plain() for finding in estimates],
         "reuse": [finding.plain() for finding in agreement],
     }
+    return data | {CHECKSUM: checksum(data)}
 
 
 def _counts(judgments: Judgments) -> dict[str, Any]:
