@@ -159,3 +159,9 @@ def test_without_a_drop_people_tolerate_at_least_so_much_and_too_few_answers_sto
     assert "the human study could not estimate t_c of c.spatter: 3 answers" in lines
     assert not any("beyond it" in line or "nobody was asked" in line for line in lines)
     assert coverage_table(rows).texts()[0][3:5] == ["at least 0.02", "at least 0%"]
+
+
+def test_nothing_measured_is_no_success(tmp_path: Path) -> None:
+    write_image(tmp_path / "tiny.png", np.zeros((4, 4, 3), np.uint8))
+    done = CliRunner().invoke(app, ["humans", "coverage", "c.contrast(severity=1)", str(tmp_path)])
+    assert done.exit_code == 3, (done.output, done.exception)

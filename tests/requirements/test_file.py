@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,11 @@ def test_a_study_holds_its_requirements(tmp_path: Path) -> None:
         ({"first": {"transformation": "defocus"}}, "focus_m"),
         ({"first": {"threshold": "published"}}, "no threshold is published"),
         ({"first": {"threshold": 1.5}}, "at most 1"),
+        (
+            {"first": {"threshold": True}},
+            "threshold; got: True; wanted: published, an estimates file, or a n",
+        ),
+        ({"first": {"threshold": math.nan}}, "threshold; got: nan; wanted: published, an estimates file, or"),
         ({"first": {"threshold": "nowhere.json"}}, "nowhere.json"),
         ({"first": {"parameters": {"beta": {"uniform": [0.2, 0.1]}}}}, "below"),
         ({"first": {"parameters": {"beta": {}}}}, "one of uniform"),

@@ -439,4 +439,5 @@ def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]
 
 
 def _refuse(name: str, got: object, wanted: str) -> None:
-    raise StudyError(f"{name} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {name}.")
+    option = f"--{name.replace('_', '-')}"
+    raise StudyError(f"{option} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {option}.")
