@@ -211,8 +211,8 @@ def counts_in_words(judgments: Judgments | None) -> str:
         words += f"wrong: {', '.join(kinds)}{more}."
     if judgments.seen_before:
         words += (
-            f" {judgments.seen_before} answers are by somebody who had already seen another version of the "
-            "image; they may be too good."
+            f" {counted(judgments.seen_before, 'answer')} by somebody who had already seen another version "
+            "of the image may be too good."
         )
     return words
 
