@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,14 @@ from adverse.report.layout import rendered
 from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.report.verdicts import TONES
+from adverse.requirements.evidence import MOST_UNREACHED
 from adverse.requirements.results import NAME, rechecked
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import shown
 
+UNREACHED = re.compile(r"(^|; )\d+ % of the range was not reached \([^)]*\)")
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 CHANCE = (
     "the orders are those of the numbers; a system is called less reliable only where the intervals of the "
@@ -54,11 +57,17 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def _reasons(data: Mapping[str, Any]) -> list[str]:
-    """Return the reasons; one that several SUTs have for a requirement is there once, with their names."""
+    """Return the reasons; one that several SUTs have for a requirement is there once, with their names.
+
+    A part of the range that was not reached and changes no verdict has a line of its own, for all SUTs.
+    """
     suts: dict[tuple[str, str], list[str]] = {}
     for row in data["results"]:
-        if row["reason"]:
-            suts.setdefault((row["requirement"], row["reason"]), []).append(shown(row["sut"]))
+        reason = row["reason"]
+        if row["versions_unreached"] <= MOST_UNREACHED:
+            reason = UNREACHED.sub("", reason).removeprefix("; ")
+        if reason:
+            suts.setdefault((row["requirement"], reason), []).append(shown(row["sut"]))
     return [f"{', '.join(names)}, {shown(name)}: {reason}" for (name, reason), names in suts.items()]
 
 
