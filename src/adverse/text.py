@@ -15,6 +15,7 @@ from pathlib import Path
 LONGEST = 120
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 """What the scores of segmenters and classifiers are called."""
 BASELINE, CLEAN = "identity", "clean"
@@ -135,6 +136,15 @@ def duration(seconds: float) -> str:
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60:02} min"
     return f"{seconds:.0f} s" if seconds < 100 else f"{minutes} min"
+
+
+def plain_number(text: str) -> float:
+    """Return a number as people and tables write it, NaN for anything else: float() takes 0_1 for 1.
+
+    >>> plain_number("0.5"), plain_number("1e-3"), plain_number("0_1"), plain_number("inf")
+    (0.5, 0.001, nan, nan)
+    """
+    return float(text) if NUMBER.fullmatch(text) else float("nan")
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from adverse.errors import DataError
 from adverse.humans.answers import COLUMNS, judgments_of, read_judgments, to_csv
+from adverse.humans.estimates_file import counts_in_words
 
 HEADER = ",".join(COLUMNS)
 GOOD = "p1,i1,haze,0.25,vif,car,car"
@@ -47,6 +48,10 @@ def test_columns_may_stand_in_any_order_after_a_mark_of_utf8(tmp_path: Path) -> 
         ("p1,i1,haze,nan,vif,car,car", "row 3, column dv"),
         ("p1,i1,haze,-0.1,vif,car,car", "row 3, column dv"),
         ("p1,i1,haze,much,vif,car,car", "row 3, column dv; got: 'much'"),
+        ("p1,i1,haze,0_1,vif,car,car", "row 3, column dv; got: '0_1'"),
+        ("p2,i1,original,0,vif,bus,bus", "rows 2 and 3, column truth; got: 'car' and 'bus' for image i1"),
+        ("p2,i1,haze,0.2,vif,CAR,", "row 3, column answer; got: 'CAR'; wanted: 'car', as it is"),
+        ("p2,i1,Original,0,vif,car,car", "row 3, column transformation; got: 'Original'"),
         ("p1,i1,haze,,vif,car,car", "row 3, column dv; got: an empty cell"),
         (",i1,haze,0.5,vif,car,car", "row 3, column participant"),
         ("p1,i1,haze,0.5,vif,,car", "row 3, column answer"),
@@ -89,3 +94,16 @@ def test_no_answers_are_an_error_and_so_is_no_file(tmp_path: Path) -> None:
 def test_seeing_an_image_twice_is_counted() -> None:
     rows = [("p", "i", "original", 0.0, "vif", "a", "a"), ("p", "i", "haze", 0.5, "vif", "a", "a")]
     assert judgments_of(rows).seen_before == 1
+
+
+def test_answers_that_are_no_category_are_named() -> None:
+    rows = [
+        (f"p{n}", f"i{n}", "haze", 0.5, "vif", answer, "car")
+        for n, answer in enumerate(["car", "x", "x", "y"])
+    ]
+    assert judgments_of(rows).strangers == {"x": 2, "y": 1}
+    assert "3 answers of no category that is a truth count as wrong: 'x' (2), 'y' (1)." in counts_in_words(
+        judgments_of(rows)
+    )
+    unknown = judgments_of([(*row[:6], "") for row in rows])
+    assert not unknown.strangers  # nobody knows the truth: t_p needs none

@@ -247,7 +247,7 @@ def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
     [{"alpha": 0.0}, {"alpha": 0.5}, {"confidence": 1.0}, {"consecutive": 3}, {"resamples": 5}],
 )
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(StudyError, match="has an invalid value"):
+    with pytest.raises(StudyError, match=f"--{next(iter(wrong))} has an invalid value"):
         EstimateOptions(**wrong)  # type: ignore[arg-type]
 
 
@@ -395,6 +395,14 @@ def test_a_base_rate_that_the_originals_of_the_file_contradict_is_refused(
     done = CliRunner().invoke(app, ["humans", "estimate", str(path), "--base-rate", "0.5", *compat])
     assert isinstance(done.exception, StudyError)
     assert "of 600 answers on originals in the file are right (9" in str(done.exception)
+
+
+def test_no_threshold_at_all_is_no_success(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(to_csv(simulate(People(answers=20, participants=2), 3)))
+    done = CliRunner().invoke(app, ["humans", "estimate", str(path), "--no-reuse"])
+    assert "insufficient" in done.output
+    assert done.exit_code == 3
 
 
 def test_quantiles_of_all_columns_at_once_are_numpys_to_the_bit() -> None:

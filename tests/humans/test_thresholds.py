@@ -11,7 +11,7 @@ import pytest
 
 from adverse import plugins
 from adverse.errors import AdverseError, StudyError
-from adverse.humans.thresholds import KINDS, Kind, Threshold, mutation_of, published, threshold
+from adverse.humans.thresholds import KINDS, Kind, Threshold, checksum, mutation_of, published, threshold
 
 PRINTED = {
     "t.rgb_shift": (0.82, 0.26),
@@ -66,8 +66,8 @@ GOOD: list[dict[str, Any]] = [
 
 def estimates(folder: Path, entries: object = GOOD, **changes: object) -> Path:
     path = folder / "estimates.json"
-    whole = {"format": "adverse human thresholds", "version": 3, "thresholds": entries, **changes}
-    path.write_text(json.dumps(whole))
+    whole = {"format": "adverse human thresholds", "version": 4, "thresholds": entries, **changes}
+    path.write_text(json.dumps({"checksum": checksum(whole)} | whole))
     return path
 
 
@@ -137,7 +137,7 @@ def test_no_drop_is_no_number(tmp_path: Path) -> None:
     assert found.words == "t_p: tolerated up to 0.97, the last populated bin"
 
 
-@pytest.mark.parametrize("wrong", [0, -0.1, 1.01, "nan", "inf", "publisched", True])
+@pytest.mark.parametrize("wrong", [0, -0.1, 1.01, "nan", "inf", "0_1", "publisched", True])
 def test_what_is_no_threshold_is_an_error(wrong: str | float, tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         threshold(wrong, "haze", "correctness", where="requirements.yaml, line 3", base=tmp_path)
@@ -216,6 +216,29 @@ def test_an_edited_file_that_contradicts_itself_is_refused(
     with pytest.raises(
         StudyError, match=rf"contradicts itself.*thresholds\[1\]: t_c of t\.jpeg.*{got}.*Write it again"
     ):
+        threshold(str(path), "t.jpeg", "correctness")
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"backend": "vif"},
+        {"checksum": None},
+        {"thresholds": [GOOD[0] | {"value": 0.6, "tolerated_to": 0.6, "interval": INTERVAL | {"high": 0.7}}]},
+        {"thresholds": [GOOD[0] | {"participants": 1}]},
+        {"thresholds": [GOOD[0] | {"bins": []}]},
+        {"thresholds": [GOOD[0] | {"surely": True}]},
+        {"surely": True},
+    ],
+)
+def test_a_file_that_was_edited_is_refused(tmp_path: Path, edited: dict[str, Any]) -> None:
+    """Each of these could be true by itself; the layout of the JSON may change."""
+    path = estimates(tmp_path)
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole, indent=3))
+    assert threshold(str(path), "t.jpeg", "correctness").value == 0.4
+    path.write_text(json.dumps(whole | edited))
+    with pytest.raises(StudyError, match=r"changed after they were written.*Write it again"):
         threshold(str(path), "t.jpeg", "correctness")
 
 

@@ -145,6 +145,18 @@ def test_what_a_reader_must_know_is_said() -> None:
     assert any("too few images" in line for line in lines)
 
 
+def test_a_reason_that_several_share_is_said_once() -> None:
+    """Small parts of the range that were not reached have a line of their own; large ones are the reason."""
+    missed = "6 % of the range was not reached (12 of 200 versions, meant for 0.01 to 0.09)"
+    reasons = [f"for kinds; {missed}", missed, f"{missed}; faults on 5 %", "for kinds"]
+    one = data()["results"][0] | {"requirement": "haze"}
+    rows = [one | {"sut": f"s{n}", "reason": reason} for n, reason in enumerate(reasons)]
+    for share, wanted in ((0.06, ["s0, s3: for kinds", "s2: faults on 5 %"]), (0.6, None)):
+        lines = requirement_lines(data() | {"results": [row | {"versions_unreached": share} for row in rows]})
+        told = [line.replace(", haze", "") for line in lines if line.startswith("s")]
+        assert told == (wanted or [f"s{n}: {reason}" for n, reason in enumerate(reasons)])
+
+
 def test_the_csv_holds_every_number_and_no_formula() -> None:
     table = results_table("all", [{**row("=cmd()", "PASS", 0.01)}])
     head, line = table.csv().splitlines()

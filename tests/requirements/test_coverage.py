@@ -14,7 +14,7 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.data.images import images_below, write_image
 from adverse.errors import DataError, StudyError
-from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, Threshold
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, Threshold, checksum
 from adverse.mutations.settings import apply_setting, expand
 from adverse.report.coverage import coverage_lines, coverage_table, family_chart, highest_share
 from adverse.requirements.coverage import SettingCoverage, coverage, histogram, thresholds_of
@@ -149,7 +149,7 @@ def test_without_a_drop_people_tolerate_at_least_so_much_and_too_few_answers_sto
     none = {"transformation": "c.contrast", "status": "not found", "tolerated_to": 0.02}
     study = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry | few, entry | none]}
     path = tmp_path / "estimates.json"
-    path.write_text(json.dumps(study))
+    path.write_text(json.dumps(study | {"checksum": checksum(study)}))
     why: dict[str, str] = {}
     limits = thresholds_of(SETTINGS[:2], str(path), "correctness", no_estimate=why)
     rows = coverage(IMAGES[:1], SETTINGS[:2], limits, REGISTRY, no_estimate=why)
@@ -159,3 +159,9 @@ def test_without_a_drop_people_tolerate_at_least_so_much_and_too_few_answers_sto
     assert "the human study could not estimate t_c of c.spatter: 3 answers" in lines
     assert not any("beyond it" in line or "nobody was asked" in line for line in lines)
     assert coverage_table(rows).texts()[0][3:5] == ["at least 0.02", "at least 0%"]
+
+
+def test_nothing_measured_is_no_success(tmp_path: Path) -> None:
+    write_image(tmp_path / "tiny.png", np.zeros((4, 4, 3), np.uint8))
+    done = CliRunner().invoke(app, ["humans", "coverage", "c.contrast(severity=1)", str(tmp_path)])
+    assert done.exit_code == 3, (done.output, done.exception)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 
 from adverse import plugins
 from adverse.errors import StudyError
+from adverse.humans.thresholds import checksum
 from adverse.requirements.file import read_requirements
 from adverse.requirements.run import derived
 from adverse.visual.strength import read_transformation
@@ -99,6 +101,11 @@ def test_a_study_holds_its_requirements(tmp_path: Path) -> None:
         ({"first": {"transformation": "defocus"}}, "focus_m"),
         ({"first": {"threshold": "published"}}, "no threshold is published"),
         ({"first": {"threshold": 1.5}}, "at most 1"),
+        (
+            {"first": {"threshold": True}},
+            "threshold; got: True; wanted: published, an estimates file, or a n",
+        ),
+        ({"first": {"threshold": math.nan}}, "threshold; got: nan; wanted: published, an estimates file, or"),
         ({"first": {"threshold": "nowhere.json"}}, "nowhere.json"),
         ({"first": {"parameters": {"beta": {"uniform": [0.2, 0.1]}}}}, "below"),
         ({"first": {"parameters": {"beta": {}}}}, "one of uniform"),
@@ -149,7 +156,8 @@ def test_visual_change_is_measured_as_the_threshold_was(
         "backend": "vifp",
     }
     entry |= {"value": 0.3, "tolerated_to": 0.3}
-    whole = {"format": "adverse human thresholds", "version": 3, "thresholds": [entry]}
+    whole = {"format": "adverse human thresholds", "version": 4, "thresholds": [entry]}
+    whole |= {"checksum": checksum(whole)}
     (tmp_path / "people.json").write_text(json.dumps(whole))
     data: dict[str, Any] = {"require": [FROST, HAZE, {**HAZE, "threshold": "people.json"}]}
     data |= {} if backend is None else {"backend": backend}

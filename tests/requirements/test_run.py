@@ -20,8 +20,9 @@ from adverse.content import digest, file_sha256
 from adverse.curves.interval import Interval
 from adverse.data.images import write_image
 from adverse.errors import StudyError
-from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, checksum
 from adverse.report.requirements import requirement_lines
+from adverse.requirements.basis import on_its_basis
 from adverse.requirements.decision import Decision, DistanceFinding
 from adverse.requirements.evidence import VersionStats, stats_of, within_reach
 from adverse.requirements.file import read_requirements
@@ -281,6 +282,7 @@ def people_file(folder: Path, low: float | None) -> Path:
         "bins": [{"low": 0.1, "high": 0.11, "fitted": 1.02}, {"low": 0.9, "high": 0.91, "fitted": 0.7}],
     }
     whole = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry]}
+    whole |= {"checksum": checksum(whole)}
     path = folder / "people.json"
     path.write_text(json.dumps(whole, allow_nan=False))
     return path
@@ -364,6 +366,71 @@ def test_a_place_whose_version_raised_was_not_reached() -> None:
     assert found.reason.startswith("PASS up to 0.40, but 40 % of the range was not reached")
 
 
+@pytest.mark.parametrize(
+    ("changes", "required", "faults", "outcome", "words"),
+    [
+        ([0.01, 0.025], 1.0, 0.0, Outcome.PASS, ""),
+        ([0.01] * 9 + [0.165], 0.98, 0.0, Outcome.PASS, "1 of 10 barely changed images could not be"),
+        ([0.012] * 8 + [0.1, 0.165], 0.9, 0.0, Outcome.INCONCLUSIVE, "go from 0.012 to 0.165, so what is"),
+        ([0.01], 0.5, 0.0, Outcome.PASS, "50 % of the answers are lost at the least change already"),
+        (
+            [0.01],
+            0.5,
+            0.5,
+            Outcome.INCONCLUSIVE,
+            "met, but faults on 50 % of the barely changed images, more",
+        ),
+        (None, 0.5, 0.5, Outcome.INCONCLUSIVE, "faults on 50 % of the images as they are, more than"),
+        (None, 0.5, 0.05, Outcome.PASS, "faults on 5 % of the images as they are"),
+        (None, 0.5, 0.0, Outcome.PASS, ""),
+    ],
+)
+def test_a_pass_rests_on_what_is_required(
+    changes: list[float] | None, required: float, faults: float, outcome: Outcome, words: str
+) -> None:
+    """Barely changed is up to 0.025: changes above count as not reached, and at most 1 in 10 may be such."""
+    rows = [
+        {"status": "ok", "reason": None, "details": [("aimed_at", 0.02), ("visual_change", change)]}
+        for change in changes or ()
+    ]
+    barely = None if changes is None else stats_of(rows, highest=0.025)
+    finding = DistanceFinding(20, Interval(0.0, -0.1, 0.04, 0.95, "", 20, "ok"), required, required)
+    found = on_its_basis(Decision(finding, Outcome.PASS), barely, 0.025, faults, 0.05)
+    assert found.outcome is outcome
+    assert words in found.reason
+    assert bool(words) == bool(found.reason)
+    failed = on_its_basis(Decision(finding, Outcome.FAIL, "no"), barely, 0.025, faults, 0.05)
+    assert failed.outcome is Outcome.FAIL
+
+
+def test_barely_changed_images_that_are_not_and_faults_prevent_a_pass(tmp_path: Path) -> None:
+    """JPEG cannot change these images by 0.001; one SUT fails on half of all images, alike everywhere."""
+    kinds = [{"transformation": "t.jpeg", "kind": kind, "threshold": 0.5} for kind in ("prediction",)]
+    kinds.append({**CONTRAST, "kind": "correctness"})
+    path = write_study(tmp_path, "classification", kinds, score=None, barely=0.002, margin=0.3)
+    plugin = PLUGIN.replace(
+        "gray.std() < self.least:", "self.least and image[:, :28].mean() > image[:, 28:].mean():"
+    )
+    plugin = plugin.replace("return np.zeros((0, 4)), np.zeros(0)", "raise ValueError('left')")
+    (tmp_path / "systems.py").write_text(plugin)
+    found, _ = checked(path, tmp_path / "out")
+    steady, contrast, shy, faulty = found.results
+    assert steady.barely.unreached == 1
+    assert steady.decision.finding.distance <= 0.05
+    assert steady.decision.outcome is Outcome.INCONCLUSIVE
+    changes = steady.barely.visual_change
+    assert f"go from {changes.min():.3f} to {changes.max():.3f}" in steady.decision.reason
+    assert contrast.decision.outcome is Outcome.PASS
+    assert shy.decision.outcome is Outcome.INCONCLUSIVE
+    assert faulty.decision.finding.required == 0.5
+    assert faulty.decision.outcome is Outcome.INCONCLUSIVE
+    assert "faults on 50 % of the images as they are, more than the margin 0.3" in faulty.decision.reason
+    rows = as_data(found)["results"]
+    assert rows[0]["barely_unreached"] == 1
+    lines = requirement_lines(as_data(found))
+    assert sum("barely changed images are changed by more" in line for line in lines) == 1
+
+
 def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     beyond = {"transformation": "t.jpeg", "kind": "correctness", "threshold": 0.999}
     path = write_study(tmp_path, "detection", [beyond], versions=8, tries=8, frames=24)
@@ -404,6 +471,8 @@ def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path
     assert short.outcome is Outcome.INCONCLUSIVE
     assert short.reason.startswith("PASS up to 0.3")
     assert "but the requirement goes up to 0.9" in short.reason
+    unseen = within_reach(passed, VersionStats(9, 9, np.zeros(9)), 0.9)
+    assert unseen.reason.endswith("lies beyond; wider parameters: would decide it")
 
 
 def test_few_frames_are_inconclusive(tmp_path: Path) -> None:

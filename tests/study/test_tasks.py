@@ -172,6 +172,7 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
         assert [row["per_class"] for row in grouped.rows] == [row["per_class"] for row in summary.rows]
     for wrong, words in (
         ({"dark": ["night"], "light": ["night"]}, "in two groups"),
+        ({"dark": [], "light": "*"}, "the group 'dark' has no class"),
         ({"dark": "nowhere.txt"}, "list of classes cannot be read"),
         ({"dark": ["nigth", "dusk"]}, "'nigth' as 'dark', 'dusk' as 'dark'(.|\n)*Did you mean 'night'"),
         ({"dark": ["night"], "ligth": ["light"]}, "no class of the data(.|\n)*Did you mean 'light'"),

@@ -9,6 +9,7 @@ import typer
 
 from adverse.cli.console import Console
 from adverse.cli.options import Host
+from adverse.errors import EXIT_INCOMPLETE
 
 humans = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +43,7 @@ LeftOut = Annotated[Path | None, typer.Option("--excluded", help="Also write the
 Answers = Annotated[Path, typer.Argument(metavar="ANSWERS.csv", help="Answers from export or simulate.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the estimates file for requirements (JSON).")]
 Page = Annotated[Path | None, typer.Option("--page", help="Write a page with charts (HTML).")]
-Alpha = Annotated[float, typer.Option(help="Significance of the test in each bin.")]
+Alpha = Annotated[float, typer.Option(help="Significance of the test in each bin, between 0 and 0.5.")]
 Weight = Annotated[
     Literal["none", "answers"],
     typer.Option(help="How the spline weights bins: equally, or by their answers."),
@@ -70,8 +71,8 @@ BaseRate = Annotated[
         "--base-rate", help="Share of right answers on originals, for t_c, where it is known from elsewhere."
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.")]
-Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the participants.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, between 0 and 1.")]
+Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the participants, 100 to 100000.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 NoReuse = Annotated[
     bool, typer.Option("--no-reuse", help="Skip the comparison of two random parts of the images.")
@@ -218,7 +219,7 @@ def estimate(
     """Estimate how much change people tolerate.
 
     t_c: the change up to which people are right as often as on the originals; t_p: up to which they answer as
-    before.
+    before. Exit codes: 0 some threshold is estimated, 3 none: too few answers.
 
     \b
     Examples:
@@ -235,6 +236,7 @@ def estimate(
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
+    from adverse.humans.thresholds import INSUFFICIENT
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
@@ -273,6 +275,8 @@ def estimate(
     if page is not None:
         write_file(page, thresholds_page(judgments, estimates, agreement, options).encode())
         typer.echo(f"written: {page}", err=True)
+    if all(found.status == INSUFFICIENT for found in estimates):
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 NOT_IN_COMPAT = ("consecutive", "baseline_quantile", "confidence", "resamples", "seed")
@@ -310,7 +314,8 @@ def coverage(
 ) -> None:
     """Show how much of a battery people tolerate.
 
-    Every setting is applied to photographs; its visual change is compared with what people tolerate.
+    Every setting is applied to photographs; its visual change is compared with what people tolerate. Exit
+    codes: 0 something is measured, 3 nothing.
 
     \b
     Examples:
@@ -354,6 +359,8 @@ def coverage(
     if page is not None:
         write_file(page, coverage_page(battery, rows).encode())
         typer.echo(f"written: {page}", err=True)
+    if not any(row.visual_change for row in rows):
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 @humans.command("simulate")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from adverse.errors import DataError, suggestion
 from adverse.humans.thresholds import Kind
 from adverse.plain_files import read_plain
+from adverse.text import plain_number
 from adverse.visual import BACKENDS, Backend
 
 COLUMNS = ("participant", "image", "transformation", "dv", "backend", "answer", "truth")
@@ -80,6 +81,12 @@ class Judgments:
         return cast("Backend", backend)
 
     @property
+    def strangers(self) -> Counter[str]:
+        """The answers that are no category of any truth, which all count as wrong; none without truths."""
+        truths = set(self.truth.tolist()) - {""}
+        return Counter(answer for answer in self.answer.tolist() if truths and answer not in truths)
+
+    @property
     def seen_before(self) -> int:
         """How many answers were given by somebody who had already seen another version of the image."""
         pairs = set(zip(self.participant.tolist(), self.image.tolist(), strict=True))
@@ -121,7 +128,8 @@ def read_judgments(path: Path) -> Judgments:
     """Read a CSV file of answers, or raise DataError naming the row, the column and what is wrong there."""
     lines = _lines(decoded(path), path)
     order = _order(next(lines, (1, []))[1], path)
-    rows = [_row(cells, order, path, number) for number, cells in lines if cells]
+    numbered = {number: _row(cells, order, path, number) for number, cells in lines if cells}
+    rows = list(numbered.values())
     if not rows:
         raise DataError(
             "there are no answers in the file",
@@ -132,6 +140,8 @@ def read_judgments(path: Path) -> Judgments:
         )
     _refuse_repeats(rows, path)
     _refuse_two_backends(rows, path)
+    _refuse_two_truths(numbered, path)
+    _refuse_other_case(numbered, path)
     return judgments_of(rows)
 
 
@@ -203,12 +213,12 @@ def _row(cells: Sequence[str], order: Sequence[int], path: Path, number: int) ->
         if len(value) > LONGEST_CELL or "\0" in value:
             raise _bad(path, number, name, f"{len(value)} characters", f"at most {LONGEST_CELL} of text")
     participant, image, transformation, written, backend, answer, truth = values
-    try:
-        dv = float(written)
-    except ValueError:
-        dv = float("nan")
+    dv = plain_number(written)
     if not 0 <= dv <= 1:
         raise _bad(path, number, "dv", repr(written), "a visual change from 0 to 1")
+    if transformation.lower() == ORIGINAL != transformation:
+        fix = f"Did you mean {ORIGINAL!r}?"
+        raise _bad(path, number, "transformation", repr(transformation), "another name", fix)
     if transformation == ORIGINAL and dv != 0:
         raise _bad(path, number, "dv", repr(written), "0 for an original")
     if backend not in BACKENDS:
@@ -216,13 +226,13 @@ def _row(cells: Sequence[str], order: Sequence[int], path: Path, number: int) ->
     return participant, image, transformation, dv, backend, answer, truth
 
 
-def _bad(path: Path, number: int, column: str, got: str, wanted: str) -> DataError:
+def _bad(path: Path, number: int, column: str, got: str, wanted: str, fix: str = "") -> DataError:
     return DataError(
         "a cell of the answers cannot be read",
         where=f"{path}, row {number}, column {column}",
         got=got,
         wanted=wanted,
-        fix="Correct the cell, or remove the row.",
+        fix=fix or "Correct the cell, or remove the row.",
     )
 
 
@@ -252,6 +262,33 @@ def _refuse_two_backends(rows: Sequence[Row], path: Path) -> None:
                 wanted="one backend for the whole file",
                 fix="Put the answers into two files, one for each backend.",
             )
+
+
+def _refuse_two_truths(rows: Mapping[int, Row], path: Path) -> None:
+    """Refuse two truths about one image: one of them would make right answers wrong."""
+    seen: dict[str, tuple[int, str]] = {}
+    for number, row in rows.items():
+        image, truth = row[1], row[6]
+        first, before = seen.setdefault(image, (number, truth)) if truth else (number, truth)
+        if before != truth:
+            raise DataError(
+                "an image has two truths",
+                where=f"{path}, rows {first} and {number}, column truth",
+                got=f"{before!r} and {truth!r} for image {image}",
+                wanted="one truth for each image, whatever was done to it",
+                fix="Correct one of the two rows, or give different images different names.",
+            )
+
+
+def _refuse_other_case(rows: Mapping[int, Row], path: Path) -> None:
+    """Refuse an answer that is a category but for capital letters: it would count as wrong."""
+    truths = {row[6] for row in rows.values() if row[6]}
+    folded = {truth.casefold(): truth for truth in truths}
+    for number, row in rows.items():
+        answer = row[5]
+        meant = folded.get(answer.casefold())
+        if meant is not None and answer not in truths:
+            raise _bad(path, number, "answer", repr(answer), f"{meant!r}, as it is written under truth")
 
 
 Array = NDArray[np.float64]

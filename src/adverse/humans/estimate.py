@@ -30,6 +30,7 @@ from adverse.humans.pooling import FEW, WIDEST_HOLE, Pooled, pooled
 from adverse.humans.smoothing import LEAST_POINTS, smooth
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
+from adverse.text import counted as in_number
 from adverse.visual import Backend
 
 Weight = Literal["none", "answers"]
@@ -252,7 +253,7 @@ def estimate_one(
                     "accident of the spline: see whether two bins in a row agree"
                 )
     elif value is not None:
-        few = f"{counted.participants} participants"
+        few = in_number(counted.participants, "participant")
         if counted.participants >= FEWEST_PEOPLE:
             few += f", whose uneven answers are worth those of {worth:.1f}"
         few += f", where {FEWEST_PEOPLE} are needed"
@@ -439,4 +440,5 @@ def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]
 
 
 def _refuse(name: str, got: object, wanted: str) -> None:
-    raise StudyError(f"{name} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {name}.")
+    option = f"--{name.replace('_', '-')}"
+    raise StudyError(f"{option} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {option}.")

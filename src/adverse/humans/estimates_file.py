@@ -18,9 +18,18 @@ import numpy as np
 from adverse.humans.answers import Judgments
 from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
 from adverse.humans.parts_test import chance_of_parts
-from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
+from adverse.humans.thresholds import (
+    CHECKSUM,
+    FORMAT,
+    FORMAT_VERSION,
+    INSUFFICIENT,
+    KINDS,
+    SYMBOLS,
+    Kind,
+    checksum,
+)
 from adverse.seeds import generator
-from adverse.text import counted
+from adverse.text import counted, shown
 
 PART = 0.6
 BAND = 0.83
@@ -149,7 +158,7 @@ def as_data(
     """
     counts = {} if judgments is None else _counts(judgments)
     compat = next((finding.compat for finding in estimates if finding.compat), None)
-    return {
+    data = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         **counts,
@@ -158,6 +167,7 @@ def as_data(
         "thresholds": [finding.plain() for finding in estimates],
         "reuse": [finding.plain() for finding in agreement],
     }
+    return data | {CHECKSUM: checksum(data)}
 
 
 def _counts(judgments: Judgments) -> dict[str, Any]:
@@ -192,10 +202,17 @@ def counts_in_words(judgments: Judgments | None) -> str:
     )
     words += f" of {counted(images, 'image')}. {counted(len(judgments.originals), 'answer')} on originals."
     words += f" Visual change is by {judgments.measured_by}."
+    if judgments.strangers:
+        kinds = [
+            f"{shown(answer, longest=40)!r} ({count})" for answer, count in judgments.strangers.most_common(5)
+        ]
+        more = ", ..." if len(judgments.strangers) > len(kinds) else ""
+        words += f" {counted(judgments.strangers.total(), 'answer')} of no category that is a truth count as "
+        words += f"wrong: {', '.join(kinds)}{more}."
     if judgments.seen_before:
         words += (
-            f" {judgments.seen_before} answers are by somebody who had already seen another version of the "
-            "image; they may be too good."
+            f" {counted(judgments.seen_before, 'answer')} by somebody who had already seen another version "
+            "of the image may be too good."
         )
     return words
 

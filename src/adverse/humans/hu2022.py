@@ -36,6 +36,7 @@ from adverse.humans.estimate import Bin, Estimate, refuse_another_base
 from adverse.humans.pooling import FEW
 from adverse.humans.smoothing import LEAST_POINTS
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind, mutation_of
+from adverse.text import plain_number
 from adverse.visual import Backend
 
 Array = NDArray[np.float64]
@@ -374,10 +375,7 @@ def _original(link: str) -> str:
 
 
 def _number(row: Mapping[str, str], name: str, path: Path) -> float:
-    try:
-        value = float(row[name])
-    except (TypeError, ValueError):
-        value = math.nan
+    value = plain_number(str(row[name]).strip())
     if not math.isfinite(value):
         raise DataError(
             "a cell of the answers cannot be read",

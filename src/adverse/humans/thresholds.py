@@ -10,6 +10,7 @@ another image than 0.91 by pixel VIF. So every threshold carries its backend.
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -17,10 +18,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
+from adverse.content import digest
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.plain_files import read_plain
 from adverse.strict_json import parse_json
+from adverse.text import plain_number
 from adverse.visual import BACKENDS, Backend
 
 Kind = Literal["correctness", "prediction"]
@@ -45,7 +48,8 @@ DEFAULT_BACKEND: Backend = "vif"
 """By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
 FORMAT = "adverse human thresholds"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+CHECKSUM = "checksum"
 FOUND, NOT_FOUND, INSUFFICIENT = "found", "not found", "insufficient"
 
 
@@ -146,11 +150,13 @@ def threshold(
     backend: Backend | None = None,
     where: str = "threshold",
     base: Path | None = None,
+    option: str = "backend:",
 ) -> Threshold:
     """Return a threshold: `published`, the path of an estimates file (relative to `base`), or a number.
 
     `backend` is the one visual change will be measured with; a threshold found with another one is refused.
-    A number has no backend of its own and takes this one, `vif` unless told.
+    A number has no backend of its own and takes this one, `vif` unless told. `option` is what users give it
+    by.
 
     Only the very mutation that people were shown has one: `brightness` is another than `t.brightness`.
 
@@ -172,7 +178,7 @@ def threshold(
             where=where,
             got=f"{limit.words} of {limit.transformation} by {limit.backend} ({limit.source})",
             wanted=f"a threshold by {backend}, or visual change by {limit.backend}",
-            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {limit.backend}.",
+            fix=f"Leave {option} out, which takes the threshold's own, or set it to {limit.backend}.",
         )
     return limit
 
@@ -280,6 +286,14 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
             wanted=f"the JSON that adverse humans estimate --out writes (version {FORMAT_VERSION})",
             fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json",
         )
+    if data.get(CHECKSUM) != checksum(data):
+        raise StudyError(
+            "the estimates were changed after they were written",
+            where=f"{where}, {path}",
+            got="another checksum than the file names",
+            wanted="what adverse humans estimate wrote, unchanged",
+            fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json; or give a number.",
+        )
     for number, entry in enumerate(entries):
         contradiction = _contradiction(entry)
         if contradiction:
@@ -292,6 +306,11 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
                 fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json",
             )
     return entries
+
+
+def checksum(data: Mapping[str, Any]) -> str:
+    """Return the checksum of all else that an estimates file holds, however its JSON is laid out."""
+    return digest(json.dumps({**data, CHECKSUM: None}, sort_keys=True), size=16)
 
 
 def _contradiction(entry: Mapping[str, Any]) -> str:
@@ -398,10 +417,10 @@ def _is_number(value: object) -> bool:
 
 
 def _number(name: str | float) -> float | None:
-    try:
-        return None if isinstance(name, bool) else float(name)
-    except ValueError:
-        return None
+    if isinstance(name, str):
+        number = plain_number(name.strip())
+        return None if math.isnan(number) else number
+    return None if isinstance(name, bool) else float(name)
 
 
 def _plain(name: str) -> str:

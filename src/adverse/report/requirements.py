@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,14 @@ from adverse.report.layout import rendered
 from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.report.verdicts import TONES
+from adverse.requirements.evidence import MOST_UNREACHED
 from adverse.requirements.results import NAME, rechecked
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import shown
 
+UNREACHED = re.compile(r"(^|; )\d+ % of the range was not reached \([^)]*\)")
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 CHANCE = (
     "the orders are those of the numbers; a system is called less reliable only where the intervals of the "
@@ -43,11 +46,7 @@ def requirement_tables(data: Mapping[str, Any]) -> Iterator[Table]:
 def requirement_lines(data: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know besides: the count, what is open and why, what could not be made."""
     lines = [headline(data), method(data)]
-    lines += [
-        f"{shown(row['sut'])}, {shown(row['requirement'])}: {row['reason']}"
-        for row in data["results"]
-        if row["reason"]
-    ]
+    lines += _reasons(data)
     lines += trouble_lines(data)
     lines += [
         f"{shown(ranking['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
@@ -55,6 +54,21 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
         for ranking in data["rankings"]
     ]
     return [*lines, *([CHANCE] if data["rankings"] else [])]
+
+
+def _reasons(data: Mapping[str, Any]) -> list[str]:
+    """Return the reasons; one that several SUTs have for a requirement is there once, with their names.
+
+    A part of the range that was not reached and changes no verdict has a line of its own, for all SUTs.
+    """
+    suts: dict[tuple[str, str], list[str]] = {}
+    for row in data["results"]:
+        reason = row["reason"]
+        if row["versions_unreached"] <= MOST_UNREACHED:
+            reason = UNREACHED.sub("", reason).removeprefix("; ")
+        if reason:
+            suts.setdefault((row["requirement"], reason), []).append(shown(row["sut"]))
+    return [f"{', '.join(names)}, {shown(name)}: {reason}" for (name, reason), names in suts.items()]
 
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
@@ -173,6 +187,12 @@ def _reach(row: Row) -> list[str]:
         missed = row["versions_unreached"]
         share = f"; {100 * missed:.0f} % of the range was not reached" if missed else ""
         lines.append(f"{name}: {reached}{share}")
+    seen = row.get("barely_visual_change")
+    if seen and row["barely_unreached"]:
+        lines.append(
+            f"{name}: {100 * row['barely_unreached']:.0f} % of the barely changed images are changed by more "
+            f"than barely: allows, from {seen[0]:.3f} to {seen[-1]:.3f}"
+        )
     return lines
 
 

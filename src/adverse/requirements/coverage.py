@@ -102,7 +102,9 @@ def thresholds_of(
         for name in (names[0], TRANSFORMATIONS.get(names[0])):
             try:
                 if name is not None:
-                    found[setting.id] = threshold(source, name, kind, backend=backend, where="--thresholds")
+                    found[setting.id] = threshold(
+                        source, name, kind, backend=backend, where="--thresholds", option="--backend"
+                    )
                     break
             except StudyError as error:
                 if "human study could not estimate" in error.what:

@@ -31,6 +31,7 @@ from adverse.requirements.batches import (
 from adverse.requirements.effective import counted_as, image_sizes, kish, log_sizes
 from adverse.requirements.measures import Evidence
 from adverse.requirements.verdicts import Outcome
+from adverse.text import counted
 
 IntervalRule = Literal["paired", "paper"]
 METHOD = "two one-sided bounds"
@@ -196,7 +197,7 @@ def _too_few(evidence: Evidence, rule: IntervalRule) -> str:
     """Say why there are too few images to decide anything, or that a few hold most of what is counted."""
     images, logs = evidence.images, evidence.logs
     if images < FEWEST_IMAGES or (logs if rule == "paired" else images) < FEWEST_LOGS:
-        have = f"{images} images" + (f" in {logs} log{'s' * (logs > 1)}" if logs < images else "")
+        have = counted(images, "image") + (f" in {counted(logs, 'log')}" if logs < images else "")
         words = f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
         alone = "; in folders, logs: image under data: takes every image by itself, if they are independent"
         return words + (alone if logs == 1 < images else "")

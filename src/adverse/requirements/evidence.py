@@ -18,7 +18,7 @@ from adverse.requirements.ranking import RankingScores
 from adverse.requirements.verdicts import Outcome
 from adverse.requirements.versions import Versions
 from adverse.store.read import Store
-from adverse.store.tables import QUARANTINED
+from adverse.store.tables import FAULT, OK
 from adverse.visual.strength import TOLERANCE
 
 CURVE_BINS = 20
@@ -29,6 +29,8 @@ ENOUGH_IMAGES = 40
 """So many images make a part of the range one that can be decided by itself."""
 MOST_UNREACHED = 0.1
 """A PASS of the whole range may leave at most this share of it unchecked."""
+ROUNDED = 1e-6
+"""Ends of a range are rounded to this in the id of a setting."""
 FEWEST_IN_BIN = 5
 """A bin with fewer informative versions says nothing."""
 
@@ -58,7 +60,8 @@ class WorstVersion:
 class VersionStats:
     """How making versions went: how many there are, their visual change, and what was refused and why.
 
-    `aimed` is how many places were drawn in the range, `missed` those of them that have no version.
+    `aimed` is how many places were drawn in the range, `missed` those of them that have no version, or one
+    whose visual change lies above the range.
     Places are drawn evenly, so the share of them that was missed is that of the range that was not checked.
     """
 
@@ -133,24 +136,29 @@ def _within_drawn(found: Decision, most: float, limit: float) -> Decision:
     """Return the decision once it is counted how far options drawn from `parameters:` reached."""
     if found.outcome is not Outcome.PASS or most >= (1 - MOST_UNREACHED) * limit:
         return found
+    lower = f", or threshold: {most:.3g}," if most >= TOLERANCE else ""  # 0 would be no requirement
     return replace(
         found,
         outcome=Outcome.INCONCLUSIVE,
         reason=f"PASS up to {most:.3g}, but the requirement goes up to {limit:g}, and only 1 in 20 versions "
-        f"of parameters: lies beyond; wider parameters:, or threshold: {most:.3g}, would decide it",
+        f"of parameters: lies beyond; wider parameters:{lower} would decide it",
     )
 
 
-def stats_of(rows: Sequence[Mapping[str, Any]]) -> VersionStats:
+def stats_of(rows: Sequence[Mapping[str, Any]], *, highest: float = 1.0) -> VersionStats:
     """Return how making versions went, given a row of status, reason and details for each.
 
     A place for which there is no version was not reached, whyever: no strength came near, or the mutation
-    raised an error.
+    raised an error. Nor was one whose version is changed by more than `highest`: the least that there is.
     """
     records = [(row["status"] != "quarantined", dict(row["details"] or ())) for row in rows]
     refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
     reached = [record["visual_change"] for made, record in records if made and "visual_change" in record]
-    missed = [record["aimed_at"] for made, record in records if not made and "aimed_at" in record]
+    missed = [
+        record["aimed_at"]
+        for made, record in records
+        if "aimed_at" in record and not (made and record.get("visual_change", 0.0) <= highest + ROUNDED)
+    ]
     return VersionStats(
         versions=len(rows) - refused.total(),
         tries=sum(int(record.get("tries", 0)) for _, record in records),
@@ -295,11 +303,20 @@ class SutEvidence:
                 seen[places[record["frame"]], rows.settings.index(record["setting"])] = change
         return seen[rows.frame, rows.setting]
 
-    def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
-        """Return how making the versions went."""
+    def version_stats(self, settings: tuple[str, ...], *, highest: float = 1.0) -> VersionStats:
+        """Return how making the versions went, of which each should be changed by `highest` at most."""
         table = self.store.mutation_details(self.sut, settings).to_pylist()
         frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
-        return stats_of([row for row in table if row["frame"] in frames])
+        return stats_of([row for row in table if row["frame"] in frames], highest=highest)
+
+    def fault_share(self, settings: tuple[str, ...]) -> float:
+        """Return the share of versions that the SUT failed on, or on whose image as it is."""
+        rows = self._rows(settings)
+        if not len(rows.frame):
+            return 0.0
+        plain = self._in(self.baseline, FAULT)
+        versions = np.array([self._in(setting, FAULT) for setting in settings])
+        return float((plain[rows.frame] | versions[rows.setting, rows.frame]).mean())
 
     def _rows(self, settings: tuple[str, ...]) -> Rows:
         """Return a row for every usable frame and setting that could be had, frame by frame."""
@@ -317,9 +334,13 @@ class SutEvidence:
         )
 
     def _ran(self, setting: str) -> NDArray[np.bool_]:
+        return self._in(setting, OK) | self._in(setting, FAULT)
+
+    def _in(self, setting: str, wanted: int) -> NDArray[np.bool_]:
+        """Return the frames (a mask over all) that ended so."""
         frame, status = self.answers.status(setting)
         mask = np.zeros(len(self.store.frames.ids), np.bool_)
-        mask[frame[status != QUARANTINED]] = True
+        mask[frame[status == wanted]] = True
         return mask
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -82,6 +83,14 @@ class Requirement(_Section):
     parameters: dict[str, Distribution] | None = None
     margin: NonNegative | None = None
     battery: str | None = None
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _threshold(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not number and not isinstance(value, str):
+            raise ValueError("published, an estimates file, or a number above 0 and at most 1")
+        return value
 
 
 class Requirements(_Section):

@@ -18,6 +18,7 @@ from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
+from adverse.requirements.basis import on_its_basis
 from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval, without_interval
 from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion, within_reach
 from adverse.requirements.file import (
@@ -209,7 +210,12 @@ def _result(
     decision = without_interval(decision, versions.threshold)
     if lower is not None:
         decision = within_interval(decision, lower[0], versions.threshold, decided_to=lower[1])
-    decision = within_reach(decision, made, versions.threshold.tolerated_to)
+    limit = versions.threshold.tolerated_to
+    decision = within_reach(decision, made, limit)
+    barely_to = file.requirements.barely * limit
+    barely = collected.version_stats(versions.barely, highest=barely_to) if versions.barely else None
+    faults = collected.fault_share(versions.barely or (collected.baseline,))
+    decision = on_its_basis(decision, barely, barely_to, faults, plan.margin)
     return RequirementResult(
         name=file.names()[number],
         sut=collected.sut,
@@ -220,7 +226,7 @@ def _result(
         plan=plan,
         decision=decision,
         within=made,
-        barely=collected.version_stats(versions.barely) if versions.barely else None,
+        barely=barely,
         battery=collected.family(versions.battery[0]) if versions.battery else None,
         battery_mean=mean,
         words=_words(file, number, versions, collected.sut),

@@ -139,11 +139,21 @@ class SutSection(_OpenSection):
         """
         names = dict(self.class_map)
         for group, classes in self.groups.items():
-            for name in _members(classes, folder, f"SUT {self.name!r}, groups.{group}"):
+            where = f"SUT {self.name!r}, groups.{group}"
+            members = _members(classes, folder, where)
+            if not members:
+                raise StudyError(
+                    f"the group {group!r} has no class",
+                    where=where,
+                    got=repr(classes),
+                    wanted='classes of the SUT, a text file with one on each line, or "*" for all others',
+                    fix="Name its classes, or take the group out.",
+                )
+            for name in members:
                 if name in names:
                     raise StudyError(
                         f"the class {name!r} is in two groups",
-                        where=f"SUT {self.name!r}, groups.{group}",
+                        where=where,
                         got=f"also {names[name]!r}",
                         fix="Name it once, under groups: or class_map:.",
                     )
