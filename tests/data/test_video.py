@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -225,6 +228,25 @@ def test_a_reader_follows_a_file_that_is_replaced(tmp_path: Path) -> None:
     assert len(reader_of(path, 1.0).index) == 4
     film(tmp_path / "b.mp4", 7).replace(path)
     assert len(reader_of(path, 1.0).index) == 7
+
+
+def test_a_forked_process_leaves_the_decoders_of_its_parent_alone(tmp_path: Path) -> None:
+    """Closing one there would wait for threads that stayed behind, for ever."""
+    path = film(tmp_path / "walk.mp4")
+    before = reader_of(path, 1.0).picture(3)[0]
+    if (child := os.fork()) == 0:
+        os._exit(0 if np.array_equal(reader_of(path, 1.0).picture(3)[0], before) else 1)
+    ended = 0
+    for _ in range(600):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended, "the copy hangs"
+    assert status == 0
 
 
 def test_logs_are_cut_by_seconds_frames_and_shots(tmp_path: Path) -> None:

@@ -260,12 +260,15 @@ def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 
 _READERS: OrderedDict[tuple[Path, float], tuple[Stamp, VideoReader]] = OrderedDict()
 _OPENING = threading.Lock()
+_OF_THE_PARENT: list[object] = []
+"""Readers that a fork brought along. Closing one would wait for the decoder's threads, which stayed behind."""
 
 
 def _forget() -> None:
     """Open everything anew in a process that was forked: a file's place is shared with the parent's."""
     global _OPENING  # noqa: PLW0603 - a lock that somebody held is held for ever
     _OPENING = threading.Lock()
+    _OF_THE_PARENT.extend(_READERS.values())
     _READERS.clear()
 
 
