@@ -382,7 +382,7 @@ def test_a_base_rate_from_outside_takes_the_place_of_the_originals() -> None:
     assert outside.interval is not None
     assert estimate_one(answers, "t.gaussian_noise", "correctness", given).value == outside.value
     assert estimate_one(changed, "t.gaussian_noise", "correctness", QUICK).status == INSUFFICIENT
-    with pytest.raises(StudyError, match="base_rate"):
+    with pytest.raises(StudyError, match="--base-rate has an invalid value"):
         EstimateOptions(base_rate=1.5)
 
 

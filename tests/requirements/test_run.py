@@ -372,6 +372,7 @@ def test_a_place_whose_version_raised_was_not_reached() -> None:
         ([0.01, 0.025], 1.0, 0.0, Outcome.PASS, ""),
         ([0.01] * 9 + [0.165], 0.98, 0.0, Outcome.PASS, "1 of 10 barely changed images could not be"),
         ([0.012] * 8 + [0.1, 0.165], 0.9, 0.0, Outcome.INCONCLUSIVE, "go from 0.012 to 0.165, so what is"),
+        ([0.012] * 8 + [0.1, 0.165], 1.0, 0.0, Outcome.PASS, "2 of 10 barely changed images could not be"),
         ([0.01], 0.5, 0.0, Outcome.PASS, "50 % of the answers are lost at the least change already"),
         (
             [0.01],

@@ -22,9 +22,10 @@ def on_its_basis(
     correctness. `faults` is the share of the images behind what is required that the SUT failed on.
     """
     words, sound = [], True
+    lost = 1 - (found.finding.required or 0.0)
     if barely is not None and len(barely.missed):
         words.append(barely_words(barely, barely_to))
-        if barely.unreached > MOST_UNREACHED:
+        if barely.unreached > MOST_UNREACHED and lost > 0:  # more than every answer cannot be required
             sound = False
             words[-1] += ", so what is required may be too little"
     if faults > 0:
@@ -33,7 +34,6 @@ def on_its_basis(
         if faults > margin:
             sound = False
             words[-1] += f", more than the margin {margin:g}: a fall there cannot be seen"
-    lost = 1 - (found.finding.required or 0.0)
     if barely is not None and found.outcome is Outcome.PASS and lost > margin:
         words.append(
             f"{_percent(lost)} of the answers are lost at the least change already; only the rest is required"
