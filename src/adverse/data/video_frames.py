@@ -261,7 +261,7 @@ def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 _READERS: OrderedDict[tuple[Path, float], tuple[Stamp, VideoReader]] = OrderedDict()
 _OPENING = threading.Lock()
 _OF_THE_PARENT: list[object] = []
-"""Readers that a fork brought along. Closing one would wait for the decoder's threads, which stayed behind."""
+"""Readers that a fork brought along. Closing one would wait for threads of the decoder that stayed behind."""
 
 
 def _forget() -> None:
