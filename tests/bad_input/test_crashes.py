@@ -56,7 +56,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 )
 def test_a_crash_costs_one_image(ran: Ran, sut: str, words: tuple[str, ...]) -> None:
     failed = f"- {sut}: failed on 1 of 8 images; they count as nothing detected"
-    ran.said.expect(PASS, failed, f"  frame '{AT}' under identity: {words[0]}", *words)
+    ran.said.expect(PASS, failed, f"  frame '{AT}' under clean: {words[0]}", *words)
     assert ran.counts[sut]["fault"] == 1
     assert ran.areas[sut] == 0.75
 

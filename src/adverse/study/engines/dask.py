@@ -33,6 +33,8 @@ from adverse.study.engines.dask_host import (
     versions,
 )
 
+HOSTS = "adverse-"
+"""What the names of our plug-ins on Dask workers begin with."""
 UNITS_AHEAD = 2
 """Units for each thread of the cluster: the one it does, and the next."""
 POLL_S = 0.2
@@ -185,7 +187,7 @@ class _Session:
     def _settle_in(self) -> None:
         """Tell every worker, and those that join later, what the work is."""
         engine = self.engine
-        self.host = f"adverse-{secrets.token_hex(8)}"
+        self.host = f"{HOSTS}{secrets.token_hex(8)}"
         required = Requirement(versions(), (*self.work.plugin_files, *engine.paths))
         host = UnitHost(self.host, self.work, required, threads_here=engine.threads_of_a_machine())
         try:
@@ -238,6 +240,9 @@ class _Session:
                     got=f"{type(error).__name__}: {error}",
                     fix="Please report it with the log of the worker. What is finished is kept.",
                 ) from error
+            if self._unprepared(error):  # a scheduler that was restarted knows nothing of the work
+                self._settle_in()
+                self.watch.note("the Dask scheduler is back; what was under way is done again")
             self._give_again(given.unit)
             return
         self.losses.pop(id(given.unit), None)
@@ -248,9 +253,13 @@ class _Session:
 
     def _is_a_loss(self, future: Future, error: Exception) -> bool:
         """Return whether a unit failed because its worker, or the way to it, was lost."""
-        unprepared = isinstance(error, KeyError) and self.host in str(error)  # it had just joined
         gone = future.status in {"cancelled", "lost"} or self.engine.client.status != "running"
-        return isinstance(error, KilledWorker) or unprepared or gone
+        return isinstance(error, KilledWorker) or self._unprepared(error) or gone
+
+    @staticmethod
+    def _unprepared(error: Exception) -> bool:
+        """Return whether a worker was given a unit of a work that nobody told it of."""
+        return isinstance(error, KeyError) and HOSTS in str(error)
 
     def _give_again(self, unit: object) -> None:
         self.losses[id(unit)] += 1
