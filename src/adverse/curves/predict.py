@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from adverse.errors import DataError, suggestion
 from adverse.plain_files import read_plain
@@ -248,7 +248,7 @@ def predict_contextual(table: ScoreTable, *, simple: str, contextual: str) -> Pr
 
 def _fitted(known: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights >= 0 (C, P) that come closest to `wanted` (SUTs, C) from `known` (SUTs, P)."""
-    return np.array([nnls(known, wanted[:, target])[0] for target in range(wanted.shape[1])])
+    return np.array([scipy.optimize.nnls(known, wanted[:, target])[0] for target in range(wanted.shape[1])])
 
 
 def _left_out(known: NDArray[np.float64], wanted: NDArray[np.float64], sut: int) -> Prediction:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from adverse.types import Image
 
@@ -44,11 +44,11 @@ def bilateral_solver(values: Floats, confidence: Floats, guide: Image, *, smooth
     for _ in range(BISTOCHASTIC_TURNS):
         scale = np.sqrt(scale * mass / (blur @ scale))
     mass = scale * (blur @ scale)
-    balance = sparse.diags_array(scale)
+    balance = scipy.sparse.diags_array(scale)
     sure = np.bincount(vertex, confidence.ravel(), len(mass))
     data = np.bincount(vertex, (confidence * values).ravel(), len(mass))
-    system = smoothness * (sparse.diags_array(mass) - balance @ blur @ balance)
-    system = (system + sparse.diags_array(sure + _LEAST)).tocsr()
+    system = smoothness * (scipy.sparse.diags_array(mass) - balance @ blur @ balance)
+    system = (system + scipy.sparse.diags_array(sure + _LEAST)).tocsr()
     start = data / np.maximum(sure, _LEAST)
     start[sure <= _LEAST] = data.sum() / max(float(sure.sum()), _LEAST)
     solved = _conjugate_gradients(system, data + _LEAST * start, start)
@@ -81,7 +81,7 @@ def _vertices(guide: Image) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return vertex, coordinates
 
 
-def _blur(coordinates: NDArray[np.int64]) -> sparse.csr_array:
+def _blur(coordinates: NDArray[np.int64]) -> scipy.sparse.csr_array:
     """Return the (V,V) sum of [1 2 1] along each axis, over the vertices that exist."""
     count = len(coordinates)
     sizes = coordinates.max(axis=0) + 2
@@ -96,13 +96,13 @@ def _blur(coordinates: NDArray[np.int64]) -> sparse.csr_array:
         near.append(order[there])
         far.append(order[at[there]])
     one, other = np.concatenate(near), np.concatenate(far)
-    half = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(count, count)).tocsr()
-    total = half + half.T + sparse.diags_array(np.full(count, 2.0 * len(strides)))
+    half = scipy.sparse.coo_array((np.ones(len(one)), (one, other)), shape=(count, count)).tocsr()
+    total = half + half.T + scipy.sparse.diags_array(np.full(count, 2.0 * len(strides)))
     return total.tocsr()
 
 
 def _conjugate_gradients(
-    system: sparse.csr_array, wanted: NDArray[np.float64], start: NDArray[np.float64]
+    system: scipy.sparse.csr_array, wanted: NDArray[np.float64], start: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     inverse = 1 / system.diagonal()
     solution = start.copy()

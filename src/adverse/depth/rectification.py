@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from adverse.depth.dense import ARTEFACT, DenseDepth, checked_hood, with_hood
-from adverse.depth.stereo import from_stereo
 from adverse.errors import DataError
 from adverse.types import Camera, Image
 
@@ -131,6 +130,8 @@ def from_recorded_stereo(
     if sky is not None:
         above = cv2.remap(sky.astype(np.uint8), *maps.left, cv2.INTER_NEAREST, borderValue=0)
         options["sky"] = above > 0
+    from adverse.depth.stereo import from_stereo  # noqa: PLC0415 - slow to import, and many runs match nothing
+
     dense = from_stereo(pair[0], pair[1], maps.camera, hood=straight, where=where, **options)
 
     def carried(values: NDArray[Any]) -> NDArray[Any]:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from adverse.levels.context import LevelInput, LogScores
 from adverse.levels.match import HIT
@@ -142,9 +142,8 @@ def linked(
             )
             taken: dict[int, _Open] = {}
             if waiting:
-                for a, b in zip(
-                    *linear_sum_assignment(np.where(overlap >= LINK_IOU, -overlap, 0.0)), strict=True
-                ):
+                linked = scipy.optimize.linear_sum_assignment(np.where(overlap >= LINK_IOU, -overlap, 0.0))
+                for a, b in zip(*linked, strict=True):
                     if overlap[a, b] >= LINK_IOU:
                         taken[int(b)] = waiting[int(a)]
             after = []

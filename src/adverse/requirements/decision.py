@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from adverse.curves.interval import Interval, holm, refused
 from adverse.humans.thresholds import Threshold
@@ -295,7 +296,7 @@ def _p_value(gap: float, reach: Callable[[float], float]) -> float:
         return NO_EVIDENCE
     if reach(SMALLEST_P) <= gap:
         return SMALLEST_P
-    log_risk = optimize.brentq(
+    log_risk = scipy.optimize.brentq(
         lambda power: reach(math.exp(power)) - gap, math.log(SMALLEST_P), math.log(0.5)
     )
     return math.exp(log_risk)
@@ -361,7 +362,7 @@ def images_needed(finding: DistanceFinding, plan: SamplingPlan, *, among: int = 
 
     if beyond(MOST_TIMES) > 0:
         return None
-    times = float(optimize.brentq(beyond, 1, MOST_TIMES)) if beyond(1) > 0 else 1.0
+    times = float(scipy.optimize.brentq(beyond, 1, MOST_TIMES)) if beyond(1) > 0 else 1.0
     return max(math.ceil(finding.images * times), kinds)
 
 
