@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distributed import Client, LocalCluster
@@ -204,9 +205,18 @@ def test_what_a_cluster_lacks_is_one_clear_error(
         ):
             run(study, tmp_path / "versions", engine)
     monkeypatch.setattr(dask, "CONNECT_S", 0.3)
+    made: list[Client] = []
+
+    class Kept(dask._Connection):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            made.append(self)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(dask, "_Connection", Kept)
     for wrong in ("tcp://127.0.0.1:9", "nowhere at all", "ftp://127.0.0.1:9"):
         with pytest.raises(IncompleteError, match="scheduler cannot be reached"):
             DaskEngine(wrong, 0)
+    assert {client.status for client in made} <= {"closed", "newly-created"}  # none is left to the collector
     with Client(address) as client:
         before = client.run(lambda dask_worker: sorted(dask_worker.plugins))
     assert not any(name.startswith("adverse-") for names in before.values() for name in names)

@@ -68,8 +68,12 @@ class DaskEngine:
                     dashboard_address=None,
                     host="127.0.0.1",
                 )
-        self.client = self._connect(CONNECT_S)
-        self._wait_for_workers()
+        try:
+            self.client = self._connect(CONNECT_S)
+            self._wait_for_workers()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +118,7 @@ class DaskEngine:
         until = time.monotonic() + seconds
         while True:
             try:
-                return Client(address, timeout=min(seconds, 10), set_as_default=False)
+                return _Connection(address, timeout=min(seconds, 10), set_as_default=False)
             except (OSError, ValueError, TypeError) as error:
                 if time.monotonic() < until and isinstance(error, OSError):
                     time.sleep(POLL_S)
@@ -136,6 +140,22 @@ class DaskEngine:
                 where=str(self.scheduler),
                 fix=f"Start some: adverse worker {self.scheduler}. Finished work is kept.",
             ) from None
+
+
+class _Connection(Client):  # type: ignore[misc]  # Dask is typed in part
+    """A client that closes itself where it cannot connect.
+
+    Left to the garbage collector, it would be closed at any time, and wait for ever if that is while another
+    client starts its loop: both need one lock.
+    """
+
+    def __init__(self, address: LocalCluster | str | None, **options: Any) -> None:
+        try:
+            super().__init__(address, **options)
+        except BaseException:
+            with contextlib.suppress(Exception):  # it may lack what closing needs
+                self.close(timeout=1)
+            raise
 
 
 @dataclass
