@@ -36,6 +36,8 @@ from bad_input.command import Said
 from bad_input.good_study import GoodStudy
 
 KILLED = re.compile(rb"<li>the whole run was killed [^<]*</li>")
+WHEN = re.compile(rb'"(finished|digest)": "[^"]*"')
+"""What differs between manifests of runs that went alike: when, and the hash over that."""
 ERRORS = {errno.ENOSPC: 3, errno.EIO: 2, errno.EACCES: 2}
 """What is injected, and the exit code that it must lead to."""
 Content = dict[str, bytes | None]
@@ -392,6 +394,7 @@ def main() -> None:
     code = in_a_fork(recorded, study.folder / "recording.txt")
     assert code == 0, (study.folder / "recording.txt").read_text()
     operations, wrong, states = pickle.loads(record.read_bytes())
+    verified: set[str] = set()
     for name, state in states.values():
         put_back(study.run, state)
         done = (state.get("journal") or b"").count(b"\n")
@@ -400,11 +403,17 @@ def main() -> None:
             said.expect(0, f"{8 * done} of 16 images were done before" if done else "results:")
             found = results(study.run)
             assert found == straight, sorted(n for n in found | straight if found.get(n) != straight.get(n))
-            study.adverse("verify").expect(0)
+            end = content(study.run)
+            key = hash_of({**end, "manifest.json": WHEN.sub(b"", end["manifest.json"] or b"")})
+            if key not in verified:  # a folder that holds the same passes the same
+                study.adverse("verify").expect(0)
+                verified.add(key)
         except AssertionError as error:
             wrong.append(f"{name}: {str(error)[-1500:]}")
     gc.unfreeze()
-    sys.stdout.write(json.dumps({"operations": operations, "resumed": len(states), "wrong": wrong}))
+    sys.stdout.write(
+        json.dumps({"operations": operations, "resumed": len(states), "ends": len(verified), "wrong": wrong})
+    )
 
 
 if __name__ == "__main__":
