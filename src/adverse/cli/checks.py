@@ -231,7 +231,7 @@ MeasureName = Annotated[
 ]
 LevelName = Annotated[str | None, typer.Option("--level", help="The level, for measures that have one.")]
 SettingName = Annotated[
-    str | None, typer.Option("--setting", help="clean, AnyMild, Any or the id of a mutation.")
+    str | None, typer.Option("--setting", help="clean, worst mild case, worst case or the id of a mutation.")
 ]
 SutNames = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
 

@@ -17,7 +17,7 @@ from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
-from adverse.text import CLEAN, SCORE_WORDS, setting_text, shown
+from adverse.text import CLEAN, SCORE_WORDS, WORST_CASES, setting_text, shown
 
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
@@ -55,6 +55,27 @@ def level_tables(summary: Summary) -> list[Table]:
     ]
 
 
+VARIANTS = {
+    "ROC_A": ("", ", on all images"),
+    "ROC_B": ("", ", on images without any"),
+    "annotated": (", by annotated positions", ""),
+    "localized": (", by positions from depth", ""),
+}
+"""What the variants of a level add to its safety and to its efficiency."""
+
+
+def area_words(summary: Summary, level: str) -> str:
+    """Say what the area of a level is of, in words of its two axes."""
+    name, _, variant = level.partition("/")
+    axes: Mapping[str, Any] = summary.data.get("levels", {}).get(name, {})
+    more = VARIANTS.get(variant, ("", ""))
+    safety, efficiency = (
+        f"{axis} ({axes[axis]}{extra})" if axis in axes else axis
+        for axis, extra in zip(("safety", "efficiency"), more, strict=True)
+    )
+    return f"{safety} over {efficiency}"
+
+
 def _ends_words(summary: Summary, level: str) -> str:
     """Say whose clean curve keeps its efficiency to the end: its area is its highest safety."""
     flat = [
@@ -69,10 +90,6 @@ def _ends_words(summary: Summary, level: str) -> str:
         f"{', '.join(flat)}: no sensitivity costs efficiency here, so the area is the safety at the most "
         "sensitive end; what a threshold in use gives may be much less"
     )
-
-
-WORST_CASES = {ANY_MILD: "worst mild case", ANY: "worst case"}
-CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
 
 
 def levels_table(summary: Summary) -> Table | None:
@@ -149,7 +166,7 @@ def ranking_table(summary: Summary) -> Table | None:
         rows.append(
             (
                 Cell(ranking["level"]),
-                Cell(ranking["condition"]),
+                setting_cell(ranking["condition"]),
                 Cell(f"{first['sut']} ({percent(first['best'])})" if first else "-"),
                 Cell(order, shown(order, longest=400)),
                 Cell(chance, f"{NO_ORDER}: {shown(why, longest=400)}" if chance is None else percent(chance)),

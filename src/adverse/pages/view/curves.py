@@ -202,7 +202,8 @@ def _outcome_words(level: Mapping[str, Any], outcome: dict[str, Any], hits: int,
 def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     """Return the lines to draw, and what each is here for; the two settings first."""
     roles = {setting: side for side, setting in pick.sides.items()}
-    for name, role in ((run.baseline, "for reference"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
+    others = {run.baseline: "for reference", ANY_MILD: "of mild mutations", ANY: "of all mutations"}
+    for name, role in others.items():
         roles.setdefault(name, role)
     return roles
 
