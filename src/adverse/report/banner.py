@@ -90,7 +90,7 @@ def cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banner
     costs: list[Cost] = [
         (condition, *min(mine, key=lambda pair: (pair[1].share, pair[1].most)))
         for condition in head.conditions
-        if (mine := [(sut, one) for sut, one in condition.by_sut.items() if one.share is not None])
+        if (mine := _known_shares(condition))
     ]
     if not costs and head.conditions and not any(head.clean.values()):
         return Banner(UNCHECKED, "", tuple(falls)[:CHIPS], 0)
@@ -116,6 +116,12 @@ def cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banner
         )
         chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
     return Banner(UNCHECKED, "", tuple(chips), 0)
+
+
+def _known_shares(condition: Condition) -> list[tuple[str, Survival]]:
+    """Return what the SUTs keep under a condition; without those that have no interval, if others have."""
+    mine = [(sut, one) for sut, one in condition.by_sut.items() if one.share is not None]
+    return [pair for pair in mine if (pair[1].interval or {"low": 0})["low"] is not None] or mine
 
 
 def _cost_chip(condition: Condition, sut: str, one: Survival) -> Chip:

@@ -23,7 +23,7 @@ MOST_SUTS, MOST_ROWS = 5, 10
 ROW_PX, SUT_PX, CHART_PX, LEGEND_PX = 16, 9, 390, 22
 OVER_THE_EDGE = 1.005
 """A share that is read as more than 100%."""
-WIDTHS = {"wide": (640, 190), "narrow": (372, 140)}
+WIDTHS = {"wide": (640, 204), "narrow": (372, 150)}
 """Width of the chart, and of the names in it at most, on a desk and on a phone."""
 LETTER_PX, LEAST_NAMES_PX = 7, 90
 MEANS = {"mean_iou": "overlap with the truth", "top1": "the first guess is right"}
@@ -40,7 +40,7 @@ class SurvivalFigure:
 
     level: str
     label: str
-    """The level in plain words, with its name."""
+    """The level in plain words, with the name of its variant."""
     words: str
     drawings: Mapping[str, str]
     legend: tuple[tuple[str, str, int, str], ...]
@@ -108,7 +108,7 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     if any(share is not None and share > OVER_THE_EDGE for share in shares):
         words += " More than 100% is drawn at the edge."
     title = summary.data.get("levels", {}).get(head.level.partition("/")[0], {}).get("title", "")
-    label = f"{title} ({head.level})" if title else head.level
+    label = f"{title} ({head.level.rpartition('/')[2]})" if title else head.level
     return SurvivalFigure(
         head.level, label, words, drawings, legend, " and ".join(left_out), _numbers(head, suts)
     )
