@@ -76,6 +76,13 @@ def area_words(summary: Summary, level: str) -> str:
     return f"{safety} over {efficiency}"
 
 
+def level_label(summary: Summary, level: str) -> str:
+    """Return a level in plain words, with the name of its variant; its own name where it has no words."""
+    name, _, variant = level.partition("/")
+    title = summary.data.get("levels", {}).get(name, {}).get("title", "")
+    return f"{title} ({variant or name})" if title else level
+
+
 def _ends_words(summary: Summary, level: str) -> str:
     """Say whose clean curve keeps its efficiency to the end: its area is its highest safety."""
     flat = [

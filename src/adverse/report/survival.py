@@ -14,7 +14,7 @@ from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, PanelSize
 from adverse.report.intervals import interval_or_reason, interval_text
-from adverse.report.run_tables import area_words, marked_name
+from adverse.report.run_tables import area_words, level_label, marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.requirements.rules import Rule
 from adverse.text import SCORE_WORDS, counted, shown
@@ -107,8 +107,7 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     shares = [one.share for row in rows for sut in drawn if (one := row.by_sut.get(sut))]
     if any(share is not None and share > OVER_THE_EDGE for share in shares):
         words += " More than 100% is drawn at the edge."
-    title = summary.data.get("levels", {}).get(head.level.partition("/")[0], {}).get("title", "")
-    label = f"{title} ({head.level.rpartition('/')[2]})" if title else head.level
+    label = level_label(summary, head.level)
     return SurvivalFigure(
         head.level, label, words, drawings, legend, " and ".join(left_out), _numbers(head, suts)
     )

@@ -30,7 +30,7 @@ from adverse.pages.view.selection import Selections
 from adverse.pages.view.session import ExploredRun, LoggedFrames
 from adverse.pages.view.thumbnails import Thumbnails
 from adverse.report.agreement import basis, page_words
-from adverse.report.run_tables import level_tables
+from adverse.report.run_tables import level_label, level_tables
 from adverse.serving import assets, json_answer, templates_of
 from adverse.text import CLEAN, counted, setting_text, shown, without_paths
 
@@ -203,9 +203,11 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
         "setting_text": setting_text,
         "thinned": thinned,
         "scores": pages.scores,
+        "title_of": lambda level: run.words_of(level)["title"],
     }
     templates.filters |= {
         "named": _named,
+        "levelled": lambda level: (level, level_label(run.summary, level)),
         "setting": _setting,
         "worded": _worded,
         "in_query": _in_query,

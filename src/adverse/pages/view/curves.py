@@ -164,8 +164,8 @@ def sensitivity_words(grid: SharedSensitivity, operating: int, score: float | No
         else:
             text += ": every box counts" if threshold < 0 else ": no box counts"
         if place == operating:
-            text += "; all counts that does at the operating point of report and grid"
-            text += f", score {score:.4f}" if score is not None else ""
+            text += "; includes all that counts in report and grid"
+            text += f" (from score {score:.4f})" if score is not None else ""
         words.append(text if resolved else f"{text} (finer than the validation images can tell)")
     return words
 
