@@ -27,8 +27,9 @@ from adverse.text import CLEAN, SCORE_WORDS, apart, counted, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
-MOST_DRIVEN = 5
-"""Conditions where a robot drives: what they cost in stops stands below."""
+MOST_DRIVEN, MOST_BESIDE_MANY = 4, 6
+"""Conditions where a robot drives: what they cost in stops stands below; and beside SUTs whose names and
+intervals take lines of their own."""
 TITLE, NEXT = 56, 3
 """Characters of a title that fit on a line, and the lines that say where to look next."""
 LEAST_TROUBLES = 8
@@ -75,7 +76,9 @@ def brief_table(summary: Summary, run: Run) -> Table:
     if len(suts) > ROOMY:
         rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
     groups = {len(rows): ""}
-    most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
+    many = MOST_BESIDE_MANY if len(suts) > ABREAST else MOST_CONDITIONS
+    most = MOST_DRIVEN if summary.data.get("loop") else many
+    most += len(head.conditions) == most + 1  # the one that is left takes no more room than a word on it
     told = [*head.conditions[:most], *head.worst]
     room = _mutation_room([marked_name(summary, sut) for sut in suts])
     names = apart([condition.words for condition in told], longest=room)
@@ -247,7 +250,7 @@ def _meaning(summary: Summary, table: Table) -> list[str]:
     if not levels:
         return []
     few = any("~" in (cell.text or "") for row in table.rows for cell in row)
-    return [f"area: {area_words(summary, levels[0])}; 1 is best{'. ~: few logs' if few else ''}"]
+    return [f"area: {area_words(summary, levels[0], axes=False)}; best 1{'; ~ few logs' if few else ''}"]
 
 
 def stop_lines(summary: Summary, run: Run) -> list[str]:

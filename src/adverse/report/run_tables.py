@@ -64,16 +64,15 @@ VARIANTS = {
 """What the variants of a level add to its safety and to its efficiency."""
 
 
-def area_words(summary: Summary, level: str) -> str:
-    """Say what the area of a level is of, in words of its two axes."""
+def area_words(summary: Summary, level: str, *, axes: bool = True) -> str:
+    """Say what the area of a level is of, in words of its two axes; with or without what these are called."""
     name, _, variant = level.partition("/")
-    axes: Mapping[str, Any] = summary.data.get("levels", {}).get(name, {})
-    more = VARIANTS.get(variant, ("", ""))
-    safety, efficiency = (
-        f"{axis} ({axes[axis]}{extra})" if axis in axes else axis
-        for axis, extra in zip(("safety", "efficiency"), more, strict=True)
-    )
-    return f"{safety} over {efficiency}"
+    known: Mapping[str, Any] = summary.data.get("levels", {}).get(name, {})
+    words = []
+    for axis, more in zip(("safety", "efficiency"), VARIANTS.get(variant, ("", "")), strict=True):
+        plain = f"{known[axis]}{more}" if axis in known else axis
+        words.append(f"{axis} ({plain})" if axes and plain != axis else plain)
+    return " over ".join(words)
 
 
 def level_label(summary: Summary, level: str) -> str:
