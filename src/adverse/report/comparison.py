@@ -12,7 +12,6 @@ from adverse.report.chart import interval_bar
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, Tone, columns, setting_cell
-from adverse.requirements.rules import WORDS as WORDS_OF_MEASURES
 from adverse.store.read import Store
 from adverse.text import counted, setting_text, shown
 
@@ -28,6 +27,8 @@ AROUND, FILES = 5, 2
 """Lines of a table's frame, heading and caption, and of the names of files that were written."""
 LEAST = 2
 """So many of each part are shown however many there are of the others."""
+METRICS = {"false_positives_per_image": "false positives per image", "fault_rate": "fault rate"}
+"""Metrics that stand in place of a level, in words."""
 NAMED = 2
 """Up to so many SUTs, mutations or logs that only one run has are named."""
 TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
@@ -134,7 +135,7 @@ def comparison_table(comparison: Comparison, outcomes: Sequence[str] = tuple(HEA
     rows = tuple(
         (
             Cell(sut_words(change)),
-            Cell(change.level, WORDS_OF_MEASURES.get(change.level, change.level)),
+            Cell(change.level, METRICS.get(change.level, change.level)),
             setting_cell(change.setting),
             Cell(change.before),
             Cell(change.after),
