@@ -186,8 +186,8 @@ class FinishedRun:
     def chart(self, level: str | None = None, setting: str | None = None) -> Chart:
         """Return safety against efficiency of all SUTs; a notebook shows it, `.svg()` and `.data()` give it.
 
-        By default at the level that the report begins with, on clean frames; `setting` may be AnyMild, Any or
-        the id of a mutation.
+        By default at the level that the report begins with, on clean frames; `setting` may be "worst case",
+        "worst mild case" or the id of a mutation.
         """
         chosen = level or next(iter(headline_levels(self.summary)), "")
         return curves_chart(self._store, self.summary, chosen, setting_id(setting or CLEAN))

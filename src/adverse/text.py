@@ -20,6 +20,10 @@ SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 """What the scores of segmenters and classifiers are called."""
 BASELINE, CLEAN = "identity", "clean"
 """The id of the setting without a mutation, as files have it, and what people read for it."""
+WORST_CASES = {"AnyMild": "worst mild case", "Any": "worst case"}
+"""The ids of the worst cases over all mild and over all mutations, and what people read for them."""
+OVER_ALL = {"AnyMild": "the worst case of all mild mutations", "Any": "the worst case of all mutations"}
+"""The same in a sentence."""
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
 
@@ -68,21 +72,23 @@ def _by_their_difference(names: Sequence[str], longest: int) -> dict[str, str]:
 
 
 def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:
-    """Return a setting's id as people read it: the one without a mutation is clean.
+    """Return a setting's id as people read it: clean without a mutation, and the worst cases in words.
 
-    >>> setting_text("identity"), setting_text("haze(visibility_m=98)")
-    ('clean', 'haze(visibility_m=98)')
+    >>> setting_text("identity"), setting_text("Any"), setting_text("haze(visibility_m=98)")
+    ('clean', 'worst case', 'haze(visibility_m=98)')
     """
-    return CLEAN if setting == BASELINE else shown(setting, longest=longest)
+    words = {BASELINE: CLEAN, **WORST_CASES}
+    return words.get(str(setting)) or shown(setting, longest=longest)
 
 
 def setting_id(name: str) -> str:
     """Return the id of a setting that somebody named as it is shown.
 
-    >>> setting_id("clean"), setting_id("Any")
-    ('identity', 'Any')
+    >>> setting_id("clean"), setting_id("worst case"), setting_id("Any")
+    ('identity', 'Any', 'Any')
     """
-    return BASELINE if name == CLEAN else name
+    ids = {CLEAN: BASELINE, **{words: worst for worst, words in WORST_CASES.items()}}
+    return ids.get(name, name)
 
 
 def seen(text: str) -> str:

@@ -278,5 +278,5 @@ def test_settings_are_named_by_what_differs_between_them(driven: Path) -> None:
 
     near, far = {"focus_m": 1.0, "kappa": 2.8}, {"focus_m": 5.0, "kappa": 2.8}
     assert named(near, far) == ["defocus focus 1 m", "defocus focus 5 m"]
-    assert named(near) == ["defocus focus 1 m, kappa 2.8"]
-    assert named(near, {"focus_m": 5.0, "kappa": 1.4})[0] == "defocus focus 1 m, kappa 2.8"
+    assert named(near) == ["defocus focus 1 m, blur 2.8"]
+    assert named(near, {"focus_m": 5.0, "kappa": 1.4})[0] == "defocus focus 1 m, blur 2.8"

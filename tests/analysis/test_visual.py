@@ -99,8 +99,8 @@ def test_the_report_shows_it_and_the_hazards(folder: Path) -> None:
     page = write_report(folder / "run").read_text()
     assert "What people see of each mutation" in page
     assert "Visual change by vifp" in page
-    unseen = "light source and the medium and the object and the objects and the algorithm"
-    assert f"Hazards of the {unseen} were not exercised." in page
+    unseen = "light source, medium, object, objects, algorithm"
+    assert f"No hazard of these places was exercised: {unseen}." in page
     tables = folder / "run" / "report_tables"
     assert (tables / "visual_change.csv").read_text().count("\n") == 4
     assert "observer,focus,other than" in (tables / "hazards.csv").read_text()

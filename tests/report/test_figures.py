@@ -69,14 +69,14 @@ def test_all_suts_are_on_one_roc(store: Store, drawn: dict[str, LevelFigures]) -
             clean = curves[sut][store.run.baseline.id]
             np.testing.assert_allclose(numbers[sut][safety][::2], clean.safety, rtol=1e-5)
             np.testing.assert_allclose(
-                numbers[sut][f"{safety} (Any)"][::2], curves[sut]["Any"].safety, rtol=1e-5
+                numbers[sut][f"{safety} (worst case)"][::2], curves[sut]["Any"].safety, rtol=1e-5
             )
         assert [entry[0] for entry in chart.legend] == list(store.suts)
         marked = {(row["line"], row["sensitivity"]) for row in chart.numbers.data()}
         assert marked == {
             (f"{sut}, {title}", at)
             for sut in store.suts
-            for title in ("clean", "AnyMild", "Any")
+            for title in ("clean", "worst mild case", "worst case")
             for at in (0.001, 0.01, 0.1)
         }
     assert any(found.figures[0].heading == "all SUTs" for found in drawn.values())

@@ -8,17 +8,9 @@ import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
-from adverse.report.first_screen import (
-    Chip,
-    Limit,
-    _cautions,
-    _clean_words,
-    _cost_banner,
-    _limits,
-    _parts,
-    _rule_words,
-    _verdict_banner,
-)
+from adverse.report.banner import Chip, _rule_words, cost_banner, verdict_banner
+from adverse.report.first_screen import _cautions
+from adverse.report.survival import Limit, _clean_words, _parts, limits_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 
@@ -34,7 +26,7 @@ def head(**conditions: dict[str, Survival]) -> Headline:
 
 
 def test_the_worst_are_all_named_and_of_them_the_certain_ones_come_first() -> None:
-    found = _cost_banner(
+    found = cost_banner(
         head(
             fog={"a": kept(0.0, 0.0, 1.0), "b": kept(0.5, 0.4, 0.6)},
             mud={"a": kept(0.3, 0.2, 0.4), "b": kept(0.4, 0.0, 0.7)},
@@ -51,28 +43,28 @@ def test_the_worst_are_all_named_and_of_them_the_certain_ones_come_first() -> No
         ("?", "fog", "a keeps 0% (0 to 100)"),
         ("?", "rain", "a keeps 10% (0 to 95)"),
     ]
-    few = _cost_banner(head(mud={"a": kept(0.3, 0.2, 0.4)}, haze={"a": kept(1.0, 0.5, 1.0)}), 40)
+    few = cost_banner(head(mud={"a": kept(0.3, 0.2, 0.4)}, haze={"a": kept(1.0, 0.5, 1.0)}), 40)
     assert [chip.words for chip in few.chips] == ["mud"], "what loses nothing is not listed"
 
 
 def test_a_certain_cost_is_named_however_many_cannot_be_told() -> None:
     untold = {name: {"a": kept(0.0, 0.0, 1.0)} for name in ("fog", "mud", "rain", "snow", "dusk")}
-    found = _cost_banner(head(**untold, dirt={"a": kept(0.5, 0.4, 0.6)}), 40)
+    found = cost_banner(head(**untold, dirt={"a": kept(0.5, 0.4, 0.6)}), 40)
     assert [chip.words for chip in found.chips] == ["dirt", "fog", "mud", "rain"]
 
 
 def test_too_few_logs_are_said_to_tell_nothing() -> None:
     nothing = {"a": kept(0.0, 0.0, 1.0), "b": kept(0.1, 0.0, 0.9)}
-    chip, *others = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
+    chip, *others = cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
     assert chip.words == "Too few logs to tell: 4 logs"
     scarce = nothing["a"]._replace(interval={**(nothing["a"].interval or {}), "logs": 16})
-    (chip,) = _cost_banner(head(fog={"a": scarce}), 33).chips
+    (chip,) = cost_banner(head(fog={"a": scarce}), 33).chips
     assert chip.words == "Too few logs to tell: 16 of 33 logs", "those that show somebody, or nobody"
     assert chip.detail == "fog: a keeps 0% (0 to 100), too wide to rely on; add logs"
     assert [other.words for other in others] == ["mud", "rain"]
-    assert _cost_banner(head(), 4).chips == ()
+    assert cost_banner(head(), 4).chips == ()
     harmless = {"a": kept(1.0, 0.51, 1.0)}
-    chips = _cost_banner(head(fog=nothing, haze=harmless), 4).chips
+    chips = cost_banner(head(fog=nothing, haze=harmless), 4).chips
     assert [chip.mark for chip in chips] == ["?"], "what is harmless is not what breaks it"
 
 
@@ -80,7 +72,7 @@ def test_where_the_clean_area_is_0_recall_tells_what_is_lost() -> None:
     none = Survival(0.0, None, None, "ok", None)
     blind = replace(head(fog={"a": none}), clean={"a": 0.0})
     lost = Chip("", "fog", "a: clean area is 0, recall falls from 1.00 to 0.46", "")
-    assert _cost_banner(blind, 40, [lost]).chips == (lost,)
+    assert cost_banner(blind, 40, [lost]).chips == (lost,)
 
 
 def test_what_figures_do_not_show_stands_beside_them() -> None:
@@ -123,9 +115,9 @@ def test_a_chart_has_the_limits_of_rules_where_they_apply(
         Condition(name, name, 1, {"a": one._replace(worst_setting=name)}) for name in ("fog", "rain")
     )
     found = Headline(level, {"a": 0.9}, conditions, ())
-    assert _limits(rules, found, frozenset()) == [(share, frozenset(where)) for share, where in lines]
+    assert limits_of(rules, found, frozenset()) == [(share, frozenset(where)) for share, where in lines]
     if level == "image/ROC_B":
-        (*_, mild) = _limits(rules[1:2], found, frozenset({"rain"}))
+        (*_, mild) = limits_of(rules[1:2], found, frozenset({"rain"}))
         assert mild == (0.8, frozenset({"rain"}))
         assert _parts(mild, conditions, [1.0, 0.0]) == ((-0.5, 0.5),)
         assert _parts(Limit(0.5, frozenset({"fog", "rain"})), conditions, [1.0, 0.0]) == ()
@@ -156,7 +148,7 @@ def test_a_named_rule_over_many_mutations_is_one_chip_with_the_one_that_decides(
         verdict(" under fog", 0.3, sut="b"),
         verdict(" under fog", 0.7, rule=""),
     ]
-    banner = _verdict_banner(judged)
+    banner = verdict_banner(judged)
     assert banner.outcome == "FAIL"
     assert {(chip.words, chip.detail) for chip in banner.chips} == {
         ("found: a", "0.4, rule 0.9; the worst of 3: rain(strength=2)"),

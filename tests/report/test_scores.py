@@ -16,9 +16,11 @@ from scipy import stats
 
 import adverse
 from adverse.analysis.compare import compare
+from adverse.analysis.results import Summary
 from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table, save
 from adverse.curves.interval import Interval
+from adverse.report.benchmark import class_tables
 from adverse.report.page import write_report
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
@@ -96,6 +98,27 @@ def test_every_class_of_a_segmenter_is_shown(segmented: Path) -> None:
             for name, value in row["per_class"].items()
             if value is not None
         }
+
+
+def test_of_many_classes_each_is_told_at_its_worst_who_loses_most_first() -> None:
+    names = [f"class {number}" for number in range(20)]
+    clean = {name: number / 20 for number, name in enumerate(names)}
+    rows = [
+        {"sut": "a", "setting": "identity", "group": "baseline", "per_class": clean},
+        {"sut": "a", "setting": "x", "group": "mild", "per_class": {n: 0.9 * v for n, v in clean.items()}},
+        {"sut": "a", "setting": "y", "group": "mild", "per_class": {n: v**3 for n, v in clean.items()}},
+    ]
+    data = {"task": "segmentation", "metric": "mean_iou", "rows": rows}
+    (table,) = class_tables(Summary(data))
+    losses = {name: value - min(0.9 * value, value**3) for name, value in clean.items() if value}
+    shown = [row[0].value for row in table.rows]
+    assert shown == sorted(losses, key=lambda name: -losses[name])
+    assert len(shown) == 19  # of the first nothing can be lost
+    assert "1 class without" in table.caption
+    worst = {row[0].value: (row[2].value, row[3].value) for row in table.rows}
+    assert worst["class 19"] == (pytest.approx(0.9 * 0.95), "x")
+    assert worst["class 1"] == (pytest.approx(0.05**3), "y")
+    assert len(table.data()) == 60
 
 
 def test_scores_stand_in_the_answer_with_their_interval(segmented: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,52 +15,97 @@ SETTINGS, FRAMES = 5, 20
 FIRST_S, IMAGE_S = 3.0, 0.01
 
 
-@pytest.mark.parametrize("in_time", [10, 3])
-def test_what_is_done_once_counts_once(monkeypatch: pytest.MonkeyPatch, in_time: int) -> None:
-    """Every setting takes long once; only where even that does not end in time each image is said to."""
-    cells: Any = [SimpleNamespace(setting=f"s{number}", sut="a") for number in range(SETTINGS)]
-    frames: Any = tuple(range(FRAMES))
-    unit = WorkUnit("0", frames, tuple(cells), frozenset(), {})
-    plan: Any = SimpleNamespace(to_do=[unit, unit], blocked=False, pictures=lambda _: SETTINGS * FRAMES)
+def frame(path: Path) -> Any:
+    return SimpleNamespace(image=SimpleNamespace(path=path))
 
-    def ends(plan: object, sample: list[WorkUnit], stop: object) -> tuple[list[float], float]:  # noqa: ARG001
-        now, seen, found = 0.0, set(), []
-        for one in sample[:in_time]:
-            setting = one.cells[0].setting
-            now += (FIRST_S if setting not in seen else 0.0) + IMAGE_S * len(one.frames)
-            seen.add(setting)
-            found.append(now)
-        return found, 0.0
 
-    monkeypatch.setattr(time_estimate, "_ends", ends)
-    found = time_estimate.estimate_time(plan, workers=2)
-    assert found is not None
-    per_image = IMAGE_S if in_time == 10 else FIRST_S + IMAGE_S
-    once = FIRST_S * SETTINGS if in_time == 10 else 0.0
-    assert found.seconds == pytest.approx(once + per_image * SETTINGS * FRAMES / 2)
+def planned(units: int, *, settings: int = SETTINGS, frames: list[Any] | None = None, batch: int = 1) -> Any:
+    cells: Any = tuple(SimpleNamespace(setting=number, sut=0) for number in range(settings))
+    shown: Any = tuple([frame(Path("none"))] * FRAMES if frames is None else frames)
+    left = [WorkUnit(str(number), shown, cells, frozenset(), {}) for number in range(units)]
+    return SimpleNamespace(
+        to_do=left, blocked=False, job=SimpleNamespace(suts=[SimpleNamespace(batch=batch)])
+    )
+
+
+class Crew:
+    """Workers that each take the next unit when free: a setting takes long once, and a frame by its size."""
+
+    def __init__(self, *, in_time: int | None = None, cores: float = 1.0, **image_s: float) -> None:
+        self.in_time, self.cores, self.image_s = in_time, cores, image_s
+        self.tried: list[WorkUnit] = []
+
+    def __call__(self, _plan: object, units: list[WorkUnit], workers: int, _stop: object) -> Any:
+        free, seen = [0.0] * workers, [set[int]() for _ in range(workers)]
+        ends = []
+        for unit in units:
+            who = free.index(min(free))
+            new = {cell.setting for cell in unit.cells} - seen[who]
+            seen[who] |= new
+            shown = sum(self.image_s.get(one.image.path.name, IMAGE_S) for one in unit.frames)
+            free[who] += FIRST_S * len(new) + shown * len(unit.cells)
+            ends.append((unit, free[who]))
+            self.tried.append(unit)
+        ends.sort(key=lambda end: end[1])
+        return ends[: self.in_time], self.cores * workers
+
+
+@pytest.fixture(autouse=True)
+def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_estimate, "_cores", lambda: 4)
+
+
+def estimated(monkeypatch: pytest.MonkeyPatch, plan: Any, crew: Crew, workers: int) -> Any:
+    monkeypatch.setattr(time_estimate, "_ends", crew)
+    return time_estimate.estimate_time(plan, workers=workers)
+
+
+def test_what_is_done_once_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = estimated(monkeypatch, planned(1), Crew(), workers=1)
+    assert found.seconds == pytest.approx(FIRST_S * SETTINGS + IMAGE_S * SETTINGS * FRAMES)
     assert found.longest_s > found.seconds
-    assert found.images == (SETTINGS * 4 if in_time == 10 else 2)
+    assert found.images == SETTINGS * time_estimate.FRAMES_TRIED
+
+
+def test_where_not_even_the_first_images_end_in_time_each_is_said_to_take_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = estimated(monkeypatch, planned(1), Crew(in_time=3), workers=1)
+    assert found.seconds == pytest.approx((FIRST_S + IMAGE_S) * SETTINGS * FRAMES)
+    assert found.images == 2
+    assert estimated(monkeypatch, planned(1), Crew(in_time=1), workers=1) is None
 
 
 @pytest.mark.parametrize(
-    ("workers", "units", "busy", "side_by_side"),
+    ("workers", "units", "busy", "rounds"),
     [
-        (2, 9, 1.0, 2),
-        (6, 9, 1.0, 4),  # more workers than cores: of what computes, four are at work
-        (6, 9, 0.25, 6),  # of what waits for a server, all
-        (6, 3, 0.25, 3),  # as many as there are pieces of work
-        (3, 9, 8.0, 1),  # a SUT that takes more cores than there are
+        (2, 8, 1.0, 4),
+        (2, 3, 1.0, 2),  # the third unit is done by one worker while the other waits
+        (6, 12, 1.0, 3),  # more workers than cores: of what computes, four are at work
+        (6, 12, 0.25, 2),  # of what waits for a server, all
+        (6, 3, 0.25, 1),  # as many as there are pieces of work
+        (3, 9, 8.0, 3),  # that a SUT wants more cores than there are is in its time already
     ],
 )
 def test_workers_help_as_far_as_there_are_cores_and_work(
-    monkeypatch: pytest.MonkeyPatch, workers: int, units: int, busy: float, side_by_side: int
+    monkeypatch: pytest.MonkeyPatch, workers: int, units: int, busy: float, rounds: int
 ) -> None:
-    cells: Any = (SimpleNamespace(setting="s", sut="a"),)
-    frames: Any = tuple(range(FRAMES))
-    unit = WorkUnit("0", frames, cells, frozenset(), {})
-    plan: Any = SimpleNamespace(to_do=[unit] * units, blocked=False, pictures=lambda _: 1200)
-    monkeypatch.setattr(time_estimate, "_cores", lambda: 4)
-    monkeypatch.setattr(time_estimate, "_ends", lambda *_: ([IMAGE_S, 5 * IMAGE_S], busy))
-    found = time_estimate.estimate_time(plan, workers=workers)
-    assert found is not None
-    assert found.seconds == pytest.approx(IMAGE_S * 1200 / side_by_side)
+    monkeypatch.setitem(globals(), "FIRST_S", 0.0)
+    found = estimated(monkeypatch, planned(units, settings=1), Crew(cores=busy), workers)
+    assert found.seconds == pytest.approx(IMAGE_S * FRAMES * rounds)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_large_images_among_small_ones_have_their_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch: int
+) -> None:
+    """The large ones stand together at the end of the data, where a sample of its start would miss them."""
+    for name, size in (("small", 10), ("large", 1000)):
+        (tmp_path / name).write_bytes(b"0" * size)
+    frames = [frame(tmp_path / name) for name in ["small"] * 15 + ["large"] * 5]
+    crew = Crew(small=0.01, large=0.5)
+    found = estimated(monkeypatch, planned(2, frames=frames, batch=batch), crew, workers=1)
+    truth = FIRST_S * SETTINGS + 2 * SETTINGS * (15 * 0.01 + 5 * 0.5)
+    assert found.seconds == pytest.approx(truth, rel=0.03)
+    assert {len(unit.frames) for unit in crew.tried[SETTINGS:]} == {batch}
+    assert {len(unit.cells) for unit in crew.tried[SETTINGS:]} == {SETTINGS}  # decoded once for all

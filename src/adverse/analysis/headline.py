@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from adverse.analysis.choices import best_sut
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY
 from adverse.analysis.results import Summary
-from adverse.analysis.score import ANY, ANY_MILD
 from adverse.store.run import Run
+from adverse.text import WORST_CASES
 from adverse.types import Setting
 
 MOST_SETTINGS = 10
@@ -35,6 +35,8 @@ UNITS = {
     "s": "s",
 }
 """Units at the end of an option's name, and how they are written."""
+OPTION_WORDS = {"kappa": "blur"}
+"""Options that are named after a letter of an equation, in a word."""
 
 
 class Survival(NamedTuple):
@@ -143,10 +145,9 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         Condition(name, words, count, {str(row["sut"]): _survival(row, value, share) for row in mine})
         for name, words, count, mine in shown
     ]
-    cases = ((ANY_MILD, "worst mild case"), (ANY, "worst case"))
     worst = [
         Condition(name, words, 0, {str(row["sut"]): _survival(row, value, share) for row in mine})
-        for name, words in cases
+        for name, words in WORST_CASES.items()
         if (mine := _of(rows, "setting", name))
     ]
     clean = {
@@ -181,7 +182,7 @@ def setting_words(setting: Setting) -> str:
     'haze 97.8 m'
     >>> options = {"focus_m": 5.0, "kappa": 2.8}
     >>> setting_words(Setting("", (Step("defocus", options),), "mild", frozenset()))
-    'defocus focus 5 m, kappa 2.8'
+    'defocus focus 5 m, blur 2.8'
     """
     return " + ".join(_step_words(step.mutation, step.options) for step in setting.steps)
 
@@ -225,6 +226,7 @@ def _step_words(mutation: str, options: Mapping[str, Any], *, named: bool | None
 
 def _option_words(name: str, value: object, *, named: bool) -> str:
     stem, unit = _stem_and_unit(name)
+    stem = OPTION_WORDS.get(stem, stem)
     known = bool(unit)
     number = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
     text = f"{number} {UNITS[unit]}" if known else number
@@ -432,4 +434,6 @@ def option_words(option: str) -> str:
     ('visibility, m', 'alpha')
     """
     stem, unit = _stem_and_unit(option)
-    return f"{stem.replace('_', ' ')}, {UNITS[unit]}" if stem and unit else option.replace("_", " ")
+    if stem and unit:
+        return f"{stem.replace('_', ' ')}, {UNITS[unit]}"
+    return OPTION_WORDS.get(option, option).replace("_", " ")

@@ -254,7 +254,7 @@ def _notes(
         words.append("the version of adverse changed")
     regrouped = [name for name, group in settings.items() if group is None]
     if regrouped:
-        words.append(f"not in the same group in both, so in no AnyMild: {_named(regrouped)}")
+        words.append(f"not in the same group in both, so in no worst mild case: {_named(regrouped)}")
     if any(change == "the seed changed" for change in words):
         words.append("mutations that draw at random drew differently, which adds to every difference")
     return words

@@ -20,9 +20,10 @@ from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positiv
 from adverse.plugins import Plugin
 from adverse.store.read import Store
 from adverse.store.tables import FAULT, QUARANTINED
+from adverse.text import WORST_CASES
 
 Status = Literal["ok", "incomplete", "insufficient"]
-ANY, ANY_MILD = "Any", "AnyMild"
+ANY_MILD, ANY = WORST_CASES
 WORST = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}
 """The worst cases, and the groups of settings that each covers."""
 FAMILY = "family"

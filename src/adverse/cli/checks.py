@@ -150,16 +150,17 @@ def compare(
     from adverse.report.comparison import (
         comparison_lines,
         comparison_table,
-        comparison_tables,
         headline,
         render_comparison,
+        terminal_table,
     )
     from adverse.store.durable import write_file
 
     comparison = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console(quiet=quiet)
     console.say(headline(comparison))
-    for table in comparison_tables(comparison):
+    table = terminal_table(comparison)
+    if table is not None:
         console.print(table.terminal(details=True))
     for line in comparison_lines(comparison):
         console.say(line)
@@ -231,7 +232,7 @@ MeasureName = Annotated[
 ]
 LevelName = Annotated[str | None, typer.Option("--level", help="The level, for measures that have one.")]
 SettingName = Annotated[
-    str | None, typer.Option("--setting", help="clean, AnyMild, Any or the id of a mutation.")
+    str | None, typer.Option("--setting", help="clean, worst mild case, worst case or the id of a mutation.")
 ]
 SutNames = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
 

@@ -88,13 +88,15 @@ def view(
         adverse view runs/orchard
         adverse view runs/orchard --port 8000 --open
     """
+    import threading
     import webbrowser
 
-    from adverse.pages.view.app import routes
+    from adverse.pages.view.app import routes, warm_up
     from adverse.pages.view.session import ExploredRun
     from adverse.serving import LOOPBACK, open_door, serve
 
-    pages = routes(ExploredRun(folder, trust=trust))
+    run = ExploredRun(folder, trust=trust)
+    pages = routes(run)
     door, bound = open_door(host, port)
     if host != LOOPBACK:
         typer.echo(
@@ -102,6 +104,7 @@ def view(
             err=True,
         )
     typer.echo(f"explorer: {door.address}\nCtrl-C ends it")
+    threading.Thread(target=warm_up, args=(run,), daemon=True).start()
     if browse:
         webbrowser.open(door.address)
     serve(door, bound, pages)

@@ -24,8 +24,9 @@ from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, PRESETS, Options, added_class
 from adverse.study.depth_maps import depth_sources
-from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
+from adverse.study.plan import job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
+from adverse.study.units import frames_of
 from adverse.suts.build import is_recorded
 from adverse.types import Dataset, Frame, Source
 

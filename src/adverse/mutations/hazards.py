@@ -53,7 +53,7 @@ class HazardCoverage:
         words = [name for name in GUIDE_WORDS if name not in {row.guide_word for row in there}]
         lines = []
         if places:
-            lines.append(f"Hazards of the {' and the '.join(places)} were not exercised.")
+            lines.append(f"No hazard of these places was exercised: {', '.join(places)}.")
         if words:
             lines.append(f"Guide words that no setting stands for: {', '.join(words)}.")
         if self.not_said:

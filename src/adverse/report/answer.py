@@ -12,10 +12,10 @@ from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY
 from adverse.curves.ranking import percent
 from adverse.report.intervals import summary_interval
-from adverse.report.run_tables import CONDITIONS, NO_ORDER
+from adverse.report.run_tables import NO_ORDER
 from adverse.report.stops import tolerance_words
 from adverse.store.run import Run
-from adverse.text import SCORE_WORDS, shown
+from adverse.text import OVER_ALL, SCORE_WORDS, setting_text, shown
 
 CONTEXTUAL = ("haze", "defocus")
 SURE = 0.975
@@ -46,7 +46,7 @@ def choices(summary: Summary, run: Run) -> list[str]:
     if not levels or len(run.suts) < 2:
         return []
     lines = [_choice("best on clean frames", "area", summary, levels, run.baseline.id)]
-    for condition, words in reversed(CONDITIONS.items()):
+    for condition, words in reversed(OVER_ALL.items()):
         rows = [row for row in summary.rows if row["setting"] == condition and row["area"] is not None]
         if any(row["area"] for row in rows):
             area = "worst-case area" if condition == ANY else "worst area of mild mutations"
@@ -152,7 +152,7 @@ def _of_level(summary: Summary, level: str) -> str:
     text = f"{place} {_verdict(best, _value(row, 'area'))}."
     if len(best.equals) > 1:
         return f"{text}{_left_of_equals(rows, best)}"
-    for condition, words in CONDITIONS.items():
+    for condition, words in OVER_ALL.items():
         worst = rows.get((sut, condition))
         if worst is None or worst["robustness"] is None:
             continue
@@ -165,7 +165,7 @@ def _of_level(summary: Summary, level: str) -> str:
 def _left_of_equals(rows: Mapping[tuple[str, str], Mapping[str, Any]], best: Best) -> str:
     """Say what the worst cases leave each of several SUTs that are equal on clean frames."""
     text = ""
-    for condition, words in CONDITIONS.items():
+    for condition, words in OVER_ALL.items():
         known = [(sut, rows.get((sut, condition))) for sut in best.equals]
         parts = [f"{shown(sut)} {_share(row)}" for sut, row in known if row and row["robustness"] is not None]
         text += f" {words.capitalize()} leaves {', '.join(parts)} of it." if parts else ""
@@ -206,7 +206,8 @@ def _of_task(summary: Summary) -> Iterator[str]:
             yield f"{text}: it scores 0 on clean images."
             continue
         worst = min(mine, key=lambda other: other["share"])
-        yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
+        under = setting_text(worst["setting"])
+        yield f"{text}; at worst, under {under}, {worst['share']:.0%} of that is left."
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:

@@ -86,6 +86,10 @@ def benchmark_classes(data: Row) -> Table:
     return Table("benchmark classes", title, columns("class", *headings), rows, records)
 
 
+CLASSES_ABREAST = 12
+"""Classes that stand beside each other under every mutation; of more, each is told at its worst."""
+
+
 def class_tables(summary: Summary) -> list[Table]:
     """Return for each segmenter or classifier every class under every setting; none for detectors."""
     if summary.data["task"] == "detection":
@@ -309,7 +313,33 @@ def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:
         for name in classes
     )
     title = f"{shown(sut)}: {CLASS_WORDS[metric]} of each class, shaded by the share of its own clean figure"
-    return Table(f"classes {sut}", title, columns("mutation", *classes, format=".3f"), lines, records)
+    name = f"classes {sut}"
+    if len(classes) > CLASSES_ABREAST:
+        return _worst_of_classes(name, title, classes, rows, records)
+    return Table(name, title, columns("mutation", *classes, format=".3f"), lines, records)
+
+
+def _worst_of_classes(
+    name: str, title: str, classes: Sequence[str], rows: Sequence[Row], records: tuple[Row, ...]
+) -> Table:
+    """Return a line for each of many classes: clean, at its worst, and under what; who loses most first."""
+    clean, lines = rows[0]["per_class"], []
+    for one in classes:
+        known = [(row["per_class"][one], row) for row in rows[1:] if row["per_class"].get(one) is not None]
+        if clean.get(one) and known:
+            least, row = min(known, key=lambda pair: pair[0])
+            cells = Cell(one), Cell(clean[one]), _class_score(least, clean[one], row)
+            lines.append((clean[one] - least, (*cells, setting_cell(row["setting"]))))
+    lines.sort(key=lambda line: -line[0])
+    left = len(classes) - len(lines)
+    return Table(
+        name,
+        title,
+        (*columns("class", "clean", "at worst", format=".3f"), Column("under", align="left")),
+        tuple(cells for _, cells in lines),
+        records,
+        caption=f"in the CSV only: {_classes(left)} without a clean figure above 0" if left else "",
+    )
 
 
 def _class_score(value: float | None, before: float | None, row: Row) -> Cell:

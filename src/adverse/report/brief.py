@@ -20,15 +20,16 @@ from adverse.report.agreement import basis, table_words, words
 from adverse.report.answer import choices
 from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.remarks import remarks, troubles
-from adverse.report.run_tables import marked_name
+from adverse.report.run_tables import area_words, marked_name
 from adverse.report.table import Cell, Column, Table, Tone, broken_heading
 from adverse.store.run import Run
 from adverse.text import CLEAN, SCORE_WORDS, apart, counted, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
-MOST_DRIVEN = 5
-"""Conditions where a robot drives: what they cost in stops stands below."""
+MOST_DRIVEN, MOST_BESIDE_MANY = 4, 6
+"""Conditions where a robot drives: what they cost in stops stands below; and beside SUTs whose names and
+intervals take lines of their own."""
 TITLE, NEXT = 56, 3
 """Characters of a title that fit on a line, and the lines that say where to look next."""
 LEAST_TROUBLES = 8
@@ -75,7 +76,9 @@ def brief_table(summary: Summary, run: Run) -> Table:
     if len(suts) > ROOMY:
         rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
     groups = {len(rows): ""}
-    most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
+    many = MOST_BESIDE_MANY if len(suts) > ABREAST else MOST_CONDITIONS
+    most = MOST_DRIVEN if summary.data.get("loop") else many
+    most += len(head.conditions) == most + 1  # the one that is left takes no more room than a word on it
     told = [*head.conditions[:most], *head.worst]
     room = _mutation_room([marked_name(summary, sut) for sut in suts])
     names = apart([condition.words for condition in told], longest=room)
@@ -91,7 +94,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
         ),
         tuple(rows),
         groups=groups,
-        caption=f"and {more} milder ones: --tables" if more > 0 else "",
+        caption=f"and {counted(more, 'milder one')}: --tables" if more > 0 else "",
     )
     return table if run.truth is None else table_words(table)
 
@@ -218,7 +221,12 @@ def _marks(faulty: bool, incomplete: bool) -> str:  # noqa: FBT001
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
     basis_of = basis(run)
-    lines = [*([] if basis_of is None else [basis_of]), *choices(summary, run), *stop_lines(summary, run)]
+    lines = [
+        *([] if basis_of is None else [basis_of]),
+        *_meaning(summary, table),
+        *choices(summary, run),
+        *stop_lines(summary, run),
+    ]
     left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))
     failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())
@@ -234,6 +242,15 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
             break
         lines.append(line)
     return lines if run.truth is None else [*lines[:1], *map(words, lines[1:])]
+
+
+def _meaning(summary: Summary, table: Table) -> list[str]:
+    """Say what an area is of, and what the mark of an interval means, for who reads it first here."""
+    levels = headline_levels(summary)
+    if not levels:
+        return []
+    few = any("~" in (cell.text or "") for row in table.rows for cell in row)
+    return [f"area: {area_words(summary, levels[0], axes=False)}; best 1{'; ~ few logs' if few else ''}"]
 
 
 def stop_lines(summary: Summary, run: Run) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from adverse.analysis.compare import Comparison
@@ -21,38 +21,60 @@ HEADS = {
     "improvement": "Improvements",
     "unchanged": "Unchanged",
 }
-IN_TERMINAL = 8
-"""Figures that the terminal shows, those that changed for certain first; the rest is in the files."""
+MOST_LINES, WIDTH = 30, 80
+"""What a comparison takes of a terminal, in all."""
+AROUND, FILES = 5, 2
+"""Lines of a table's frame, heading and caption, and of the names of files that were written."""
 LEAST = 2
 """So many of each part are shown however many there are of the others."""
+METRICS = {"false_positives_per_image": "false positives per image", "fault_rate": "fault rate"}
+"""Metrics that stand in place of a level, in words."""
 NAMED = 2
 """Up to so many SUTs, mutations or logs that only one run has are named."""
 TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
 
 
-def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Iterator[Table]:
-    """Yield one narrow table for each part that has lines, but for what did not change."""
+def terminal_table(comparison: Comparison) -> Table | None:
+    """Return what changed as one table of a part for each outcome, the worst first, that fits a terminal.
+
+    None where nothing changed.
+    """
     several = len(comparison.pairing.suts) > 1
-    left = most
-    for outcome in ("regression", "improvement", "not told"):
-        changes = comparison.of(outcome)
-        if not changes:
-            continue
-        whose = "" if several else f", {sut_words(changes[0])}"
-        table = comparison_table(comparison, (outcome,)).without_details("95 % interval")
-        heading = "SUT, level and mutation" if several else "level and mutation"
-        table = table.stacked(heading, *(("SUT",) if several else ()), "level", "mutation")
-        table = table.only(heading, "before", "after", "difference", "95 % interval")
-        table = replace(table, title=f"{HEADS[outcome]}{whose}: {len(changes)}")
-        here = max(left, LEAST)
-        left -= min(here, len(changes))
-        cut = table.first(here, more="--html, --csv or --json writes them all")
-        yield cut if comparison.pairing.first.run.truth is None else table_words(cut)
+    parts = [outcome for outcome in ("regression", "improvement", "not told") if comparison.of(outcome)]
+    if not parts:
+        return None
+    said = [headline(comparison), *comparison_lines(comparison)]
+    used = sum(-(-len(line) // WIDTH) for line in said) + AROUND + 2 * len(parts) + FILES
+    left = (MOST_LINES - used) // 2  # a line for the figure, one for its mutation
+    whole = comparison_table(comparison, parts)
+    kept: list[int] = []
+    groups: dict[int, str] = {}
+    first = 0
+    for number, outcome in enumerate(parts):
+        count = len(comparison.of(outcome))
+        here = min(count, max(left - LEAST * (len(parts) - 1 - number), LEAST))
+        groups[len(kept)] = f"{HEADS[outcome]}: {count}"
+        kept += range(first, first + here)
+        left, first = left - here, first + count
+    more = f"and {first - len(kept)} more: --html, --csv or --json writes them all"
+    table = replace(
+        whole,
+        rows=tuple(whole.rows[number] for number in kept),
+        groups=groups,
+        title="" if several else sut_words(comparison.of(parts[0])[0]),
+        caption=more if first > len(kept) else "",
+        records=(),
+    ).without_details("95 % interval")
+    heading = "SUT, level and mutation" if several else "level and mutation"
+    table = table.stacked(heading, *(("SUT",) if several else ()), "level", "mutation")
+    table = table.only(heading, "before", "after", "difference", "95 % interval")
+    return table if comparison.pairing.first.run.truth is None else table_words(table)
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
     """Return what a reader must know besides the differences: how sure they are, what was not compared."""
-    lines = [method(comparison)]
+    few = any(change.difference and change.difference.status == "few logs" for change in comparison.changes)
+    lines = [method(comparison) + (" ~: few logs." if few else "")]
     alone = [change for change in comparison.of("not told") if change.why.startswith("alone")]
     if alone:
         lines.append(
@@ -113,7 +135,7 @@ def comparison_table(comparison: Comparison, outcomes: Sequence[str] = tuple(HEA
     rows = tuple(
         (
             Cell(sut_words(change)),
-            Cell(change.level),
+            Cell(change.level, METRICS.get(change.level, change.level)),
             setting_cell(change.setting),
             Cell(change.before),
             Cell(change.after),

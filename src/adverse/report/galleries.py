@@ -131,7 +131,8 @@ def telling_image(looker: Looker) -> ImageFailure | None:
         words = f"mean IoU {row['score_before']:.2f} clean, {score:.2f} in {under}."
     else:
         truth = store.categories_shown[store.frames.ids.index(row["frame"])] or ""
-        lead = f"{shown(row['sut'])} loses a {shown(truth)}:"
+        article = "an" if str(truth)[:1].lower() in "aeiou" else "a"
+        lead = f"{shown(row['sut'])} loses {article} {shown(truth)}:"
         words = f"right with score {row['score_before']:.2f} clean; in {under} it says {_said(store, row)}."
     return ImageFailure(str(row["sut"]), (before, after), lead, words)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from adverse.analysis.score import ANY
 from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.run_tables import WORST_CASES
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
 from adverse.requirements.gate import ON_CLEAN
@@ -53,7 +51,7 @@ def title(history: History) -> str:
 
 def _short_names(history: History) -> dict[str, str]:
     """Return what each figure is called beside the others: its SUT, where all else is the same."""
-    ends = (" at ", " under ", ON_CLEAN)
+    ends = (" at ", " under ", " in the worst case", ON_CLEAN)
     parts = {
         figure: figure.partition(next((end for end in ends if end in figure), ends[0]))
         for figure in history.figures
@@ -63,13 +61,8 @@ def _short_names(history: History) -> dict[str, str]:
 
 
 def _in_words(figure: str, measure: str = "") -> str:
-    """Return what a figure is of as people say it: Any is the worst case, or that of all mutations."""
-    worst = measure.startswith("worst-case")
-    for setting, words in WORST_CASES.items():
-        if figure.endswith(f" under {setting}"):
-            whole = f"of all {'' if setting == ANY else 'mild '}mutations" if worst else f"in the {words}"
-            return f"{figure.removesuffix(f' under {setting}')} {whole}"
-    return figure
+    """Return what a figure is of; a worst-case area needs no second word that it is of the worst case."""
+    return figure.replace(" in the worst case of all ", " of all ") if "worst-case" in measure else figure
 
 
 def history_lines(history: History) -> list[str]:

@@ -17,7 +17,7 @@ from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
-from adverse.text import CLEAN, SCORE_WORDS, setting_text, shown
+from adverse.text import CLEAN, SCORE_WORDS, WORST_CASES, setting_text, shown
 
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
@@ -55,6 +55,33 @@ def level_tables(summary: Summary) -> list[Table]:
     ]
 
 
+VARIANTS = {
+    "ROC_A": ("", ", on all images"),
+    "ROC_B": ("", ", on images without any"),
+    "annotated": (", by annotated positions", ""),
+    "localized": (", by positions from depth", ""),
+}
+"""What the variants of a level add to its safety and to its efficiency."""
+
+
+def area_words(summary: Summary, level: str, *, axes: bool = True) -> str:
+    """Say what the area of a level is of, in words of its two axes; with or without what these are called."""
+    name, _, variant = level.partition("/")
+    known: Mapping[str, Any] = summary.data.get("levels", {}).get(name, {})
+    words = []
+    for axis, more in zip(("safety", "efficiency"), VARIANTS.get(variant, ("", "")), strict=True):
+        plain = f"{known[axis]}{more}" if axis in known else axis
+        words.append(f"{axis} ({plain})" if axes and plain != axis else plain)
+    return " over ".join(words)
+
+
+def level_label(summary: Summary, level: str) -> str:
+    """Return a level in plain words, with the name of its variant; its own name where it has no words."""
+    name, _, variant = level.partition("/")
+    title = summary.data.get("levels", {}).get(name, {}).get("title", "")
+    return f"{title} ({variant or name})" if title else level
+
+
 def _ends_words(summary: Summary, level: str) -> str:
     """Say whose clean curve keeps its efficiency to the end: its area is its highest safety."""
     flat = [
@@ -69,10 +96,6 @@ def _ends_words(summary: Summary, level: str) -> str:
         f"{', '.join(flat)}: no sensitivity costs efficiency here, so the area is the safety at the most "
         "sensitive end; what a threshold in use gives may be much less"
     )
-
-
-WORST_CASES = {ANY_MILD: "worst mild case", ANY: "worst case"}
-CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
 
 
 def levels_table(summary: Summary) -> Table | None:
@@ -149,7 +172,7 @@ def ranking_table(summary: Summary) -> Table | None:
         rows.append(
             (
                 Cell(ranking["level"]),
-                Cell(ranking["condition"]),
+                setting_cell(ranking["condition"]),
                 Cell(f"{first['sut']} ({percent(first['best'])})" if first else "-"),
                 Cell(order, shown(order, longest=400)),
                 Cell(chance, f"{NO_ORDER}: {shown(why, longest=400)}" if chance is None else percent(chance)),

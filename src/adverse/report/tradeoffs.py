@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from adverse.analysis.choices import worst_settings
 from adverse.analysis.results import Summary
-from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.thresholds import MARKED
 from adverse.analysis.tradeoffs import RunCurves, TradeOff, left_out_frames, read_curves, robust_curve
 from adverse.errors import StudyError, suggestion
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
-from adverse.report.table import Cell, Row, Table, columns
+from adverse.report.table import Cell, Row, Table, columns, setting_cell
 from adverse.store.read import Store
-from adverse.text import CLEAN, setting_text, shown
+from adverse.text import CLEAN, WORST_CASES, setting_text, shown
 
 Array = NDArray[np.float64]
 STYLES = (
@@ -237,7 +236,7 @@ def curves_chart(store: Store, summary: Summary, level: str, setting: str) -> Ch
 def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:
     """Return all SUTs on one ROC: clean, and in the worst cases."""
     panels, named = [], []
-    for setting, title in ((baseline, CLEAN), (ANY_MILD, ANY_MILD), (ANY, ANY)):
+    for setting, title in ((baseline, CLEAN), *WORST_CASES.items()):
         suts = [_renamed(read.curves[setting], read.sut) for read in runs if setting in read.curves]
         if len(suts) == len(runs):
             panels.append(suts_panel(suts, words, title))
@@ -255,7 +254,7 @@ def _of_sut(
     ends: tuple[float, float],
     words: Mapping[str, Any],
 ) -> Figure:
-    wanted = (baseline, ANY_MILD, ANY, *worst.values())
+    wanted = (baseline, *WORST_CASES, *worst.values())
     curves = [read.curves[name] for name in wanted if name in read.curves]
     title = f"{read.sut} at level {read.level}"
     panels = curve_panels(curves, ends, words)
@@ -333,7 +332,7 @@ def _marked_table(title: str, curves: Sequence[TradeOff]) -> Table:
     )
     rows = tuple(
         (
-            Cell(row["line"]),
+            setting_cell(row["line"]),
             Cell(row["sensitivity"], f"{row['sensitivity']:g}"),
             Cell(row["safety"]),
             Cell(row["efficiency"]),

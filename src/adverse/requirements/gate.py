@@ -38,7 +38,7 @@ from adverse.store.read import Store
 from adverse.store.run import kill_remarks
 from adverse.store.seals import made_by
 from adverse.text import BASELINE as BASELINE_ID
-from adverse.text import CLEAN
+from adverse.text import CLEAN, OVER_ALL
 
 BASELINE, ON_CLEAN = "baseline", f" on {CLEAN} images"
 TABLES = {
@@ -252,9 +252,8 @@ class RunFigures:
         groups = {ANY_MILD: {"mild"}, ANY: {"mild", "severe"}}.get(setting or "")
         if groups is None or groups & set(self.store.groups.values()):
             return None
-        return (
-            f"insufficient: no {'mild ' if setting == ANY_MILD else ''}mutation ran, so nothing is {setting}"
-        )
+        kind = "mild mutation" if setting == ANY_MILD else "mutation"
+        return f"insufficient: no {kind} ran, so there is no worst case"
 
     def _no_setting(self, setting: str) -> str:
         known = [CLEAN, ANY_MILD, ANY, *self.store.groups]
@@ -337,7 +336,13 @@ def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = N
 
 
 def under_words(setting: str) -> str:
-    """Return the end of what a figure is of: under which mutation, or on clean images."""
+    """Return the end of what a figure is of: under which mutation, in which worst case, or on clean images.
+
+    >>> under_words("clean"), under_words("Any"), under_words("haze(visibility_m=98)")
+    (' on clean images', ' in the worst case of all mutations', ' under haze(visibility_m=98)')
+    """
+    if setting in OVER_ALL:
+        return f" in {OVER_ALL[setting]}"
     return ON_CLEAN if setting in (BASELINE, CLEAN, BASELINE_ID) else f" under {setting}"
 
 

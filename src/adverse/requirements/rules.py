@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import built_in
 from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
+from adverse.text import CLEAN, setting_id
 
 PAGE = "docs/gate.md"
 KIND = "rules"
@@ -94,6 +95,11 @@ class Rule(BaseModel):
         if isinstance(value, str):
             return (value,)
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("setting")
+    @classmethod
+    def _setting(cls, setting: str | None) -> str | None:
+        return setting if setting is None or setting == CLEAN else setting_id(setting)
 
     @field_validator("measure")
     @classmethod
@@ -185,7 +191,8 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
 
 
 def _example(key: str) -> str:
-    return {"level": "path", "setting": "AnyMild, Any, clean or the id of a mutation"}.get(key, "...")
+    settings = "worst case, worst mild case, clean or the id of a mutation"
+    return {"level": "path", "setting": settings}.get(key, "...")
 
 
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:

@@ -38,17 +38,11 @@ from adverse.store.durable import append_line, storage_errors, write_file
 from adverse.store.owned_folder import claim
 from adverse.study.frame_versions import FrameVersions
 from adverse.study.job import StudyJob
-from adverse.study.plan import (
-    frame_parts,
-    frames_of,
-    job_of,
-    read_dataset,
-    read_settings,
-    sources_of,
-)
+from adverse.study.plan import job_of, read_dataset, read_settings
 from adverse.study.run import RunWatcher
 from adverse.study.spec import StudyFile
 from adverse.study.stages import NOTHING_TO_AVOID, Stage
+from adverse.study.units import frame_parts, frames_of, sources_of
 from adverse.stylize import Stylization, Stylizer
 from adverse.types import Dataset, Frame, Setting, Truth
 

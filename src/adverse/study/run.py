@@ -36,11 +36,12 @@ from adverse.study.depth_maps import prune_cache, summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
-from adverse.study.plan import StudyPlan, frames_of, make_plan
+from adverse.study.plan import StudyPlan, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
 from adverse.study.shifted_truth import shift_warnings
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
+from adverse.study.units import frames_of
 from adverse.study.worker import StudyWork
 from adverse.suts.build import is_recorded
 

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from adverse.mutations.settings import BASELINE
 from adverse.store.folder import RunFolder
-from adverse.study.plan import StudyPlan, frames_of
+from adverse.study.plan import StudyPlan
+from adverse.study.units import frames_of
 from adverse.suts.build import is_recorded
 from adverse.suts.recorded_rows import Floats
 from adverse.suts.recorded_shift import BEST_BOXES, COMPARED, shifted_truth

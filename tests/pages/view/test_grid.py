@@ -191,7 +191,7 @@ def test_a_selection_is_walked_to_its_end_and_back(guest: TestClient) -> None:
 def test_the_page_of_a_row_counts_what_the_grid_counted(guest: TestClient) -> None:
     opened = guest.get("/explore.json", params={"sut": "keen"}).json()
     here = opened["sensitivity"]["words"][opened["pick"]["k"]]
-    assert "operating point of report and grid" in here
+    assert "includes all that counts in report and grid" in here
     score = guest.get("/grid.json", params={"sut": "keen"}).json()["threshold_words"]
     assert score.split("score ")[1].split(",")[0] in here
     for tile in tiles(guest, sut="keen")[::9]:

@@ -11,6 +11,8 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from adverse.pages.view.app import Pages, warm_up
+from adverse.pages.view.session import ExploredRun
 from adverse.store.finished_run import finished
 
 PATHS = (
@@ -181,6 +183,15 @@ def test_names_that_the_run_does_not_have_are_not_found(guest: TestClient, page:
         assert answer.status_code == 404
         assert answer.json() == {"error": "There is nothing here."}
     assert guest.get(f"/{page}.json", params={"k": "-3"}).status_code == 400
+
+
+def test_what_the_first_frame_needs_is_read_before_it_is_asked_for(run: Path) -> None:
+    explored = ExploredRun(run)
+    warm_up(explored)
+    known = explored.judged.cache_info().misses
+    assert known == 2  # the settings of both sides
+    Pages(explored).explore({})
+    assert explored.judged.cache_info().misses == known
 
 
 def test_a_frame_beyond_the_end_is_the_last(guest: TestClient) -> None:

@@ -5,6 +5,7 @@ What a page shows is plain data: its JSON, and all that its template places.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from adverse.analysis.thresholds import MARKED
+from adverse.errors import AdverseError
 from adverse.pages.view.curves import comparisons, curve_panels, drive_panels, log_words, sensitivity_words
 from adverse.pages.view.frames import Pictures, frame_answer, frame_boxes, label_names, label_picture
 from adverse.pages.view.grid import grid_page, walk
@@ -28,13 +30,13 @@ from adverse.pages.view.selection import Selections
 from adverse.pages.view.session import ExploredRun, LoggedFrames
 from adverse.pages.view.thumbnails import Thumbnails
 from adverse.report.agreement import basis, page_words
-from adverse.report.run_tables import level_tables
+from adverse.report.run_tables import level_label, level_tables
 from adverse.serving import assets, json_answer, templates_of
 from adverse.text import CLEAN, counted, setting_text, shown, without_paths
 
 UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""
-LONGEST_TABLE = 200
+LONGEST_TABLE = 60
 """Rows of a table on the page; its twin holds all."""
 MOST_LISTED = 500
 """Logs to choose from in a list; of more the name is typed."""
@@ -165,7 +167,7 @@ def thinned(count: int) -> list[int]:
     """Return the rows that a table shows, evenly spaced if there are too many.
 
     >>> thinned(3), len(thinned(10_000))
-    ([0, 1, 2], 200)
+    ([0, 1, 2], 60)
     """
     return list(range(0, count, max(1, math.ceil(count / LONGEST_TABLE))))
 
@@ -187,6 +189,12 @@ KEPT = {"Cache-Control": "private, max-age=60"}
 """Pictures are asked for again when a log is scrubbed back and forth."""
 
 
+def warm_up(run: ExploredRun) -> None:
+    """Load what the first frame needs, and read what all frames do, while the reader opens the address."""
+    with contextlib.suppress(AdverseError):
+        Pages(run).explore({})
+
+
 def routes(run: ExploredRun) -> list[BaseRoute]:
     """Return the routes that show a run."""
     pages, templates = Pages(run), templates_of(PACKAGE)
@@ -195,9 +203,11 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
         "setting_text": setting_text,
         "thinned": thinned,
         "scores": pages.scores,
+        "title_of": lambda level: run.words_of(level)["title"],
     }
     templates.filters |= {
         "named": _named,
+        "levelled": lambda level: (level, level_label(run.summary, level)),
         "setting": _setting,
         "worded": _worded,
         "in_query": _in_query,

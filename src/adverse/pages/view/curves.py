@@ -164,8 +164,8 @@ def sensitivity_words(grid: SharedSensitivity, operating: int, score: float | No
         else:
             text += ": every box counts" if threshold < 0 else ": no box counts"
         if place == operating:
-            text += "; all counts that does at the operating point of report and grid"
-            text += f", score {score:.4f}" if score is not None else ""
+            text += "; includes all that counts in report and grid"
+            text += f" (from score {score:.4f})" if score is not None else ""
         words.append(text if resolved else f"{text} (finer than the validation images can tell)")
     return words
 
@@ -202,7 +202,8 @@ def _outcome_words(level: Mapping[str, Any], outcome: dict[str, Any], hits: int,
 def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     """Return the lines to draw, and what each is here for; the two settings first."""
     roles = {setting: side for side, setting in pick.sides.items()}
-    for name, role in ((run.baseline, "for reference"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
+    others = {run.baseline: "for reference", ANY_MILD: "of mild mutations", ANY: "of all mutations"}
+    for name, role in others.items():
         roles.setdefault(name, role)
     return roles
 
