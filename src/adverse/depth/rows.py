@@ -59,7 +59,7 @@ def advance(followed: FollowedPoints, camera: Camera, offset_px: float = 0.0) ->
     rows = followed.rows_lower.astype(np.float64)
     weight = np.ones_like(rows)
     spread = LEAST_SPREAD_PX
-    fit = np.zeros(terms.shape[1])
+    fit: NDArray[np.float64] = np.zeros(terms.shape[1])
     for _ in range(ROUNDS):
         root = np.sqrt(weight)
         fit = np.linalg.lstsq(terms * root[:, None], rows * root, rcond=None)[0]
