@@ -160,9 +160,17 @@ def main() -> None:
     """Print a row for each seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", type=int, nargs="+")
-    print(
-        "| log | clicks | frames tracked | 5 to 15 m | largest error | told | beyond 0.10 m | marked | missed |"
+    columns = (
+        "clicks",
+        "frames tracked",
+        "5 to 15 m",
+        "largest error",
+        "told",
+        "beyond 0.10 m",
+        "marked",
+        "missed",
     )
+    print("| log |", " | ".join(columns), "|")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     total = np.zeros(5, int)
     for seed in parser.parse_args().seeds:
