@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adverse.annotation.geometry import in_camera_m, in_world_m, mapped_depth_m, seen_at, stereo_depth_m
-from adverse.annotation.matching import gray, hold, match_in_row, match_near
+from adverse.annotation.matching import at_point, gray, match_in_row, match_near, piece
 from adverse.annotation.tracking import Located, View, carry, locate
 from adverse.types import Camera
 from annotation_scenes import patterned
@@ -46,25 +46,31 @@ def test_light_and_contrast_do_not_matter() -> None:
     assert match.point[0] == pytest.approx(82.6, abs=0.03)
 
 
-def test_texture_at_the_point_speaks_for_the_partner_and_plain_clothes_do_not() -> None:
-    left, right = gray(patterned(SIZE)), gray(patterned(SIZE, (-7.0, 0.0)))
-    noise = np.random.default_rng(5).normal(0, 4, (2, *left.shape)).astype(np.float32)
-    for noisy in (0, 1):
+def test_the_pixels_at_the_point_tell_the_partner_and_how_sure_they_are() -> None:
+    left, right = gray(patterned(SIZE)), gray(patterned(SIZE, (-7.25, 0.0)))
+    noise = np.random.default_rng(5).normal(0, 6, (2, *left.shape)).astype(np.float32)
+    found = at_point(left, right, (90.5, 60.5), 85.5, 5, 5.2)  # the piece around it is 2.25 pixels off
+    assert found is not None
+    assert found.x == pytest.approx(83.25, abs=0.03)
+    assert found.error_px < 0.2
+    for noisy in (1, 2):
         one, other = left + noisy * noise[0], right + noisy * noise[1]
-        patch = one[55:66, 85:96].ravel()  # 11 by 11 pixels around (90.5, 60.5)
-        places = [other[55:66, at : at + 11].ravel() for at in range(85 - 7 - 6, 85 - 7 + 7)]
+        patch = one[
+            55:66, 85:96
+        ].ravel()  # 11 by 11 pixels around (90.5, 60.5), tried every quarter of a pixel
+        tried = np.arange(-20, 21) * 0.25
+        places = [piece(other, (85.5 + away, 60.5), (5, 5)).ravel() for away in tried]
         likeness = np.clip([np.corrcoef(patch, place)[0, 1] for place in places], 0, 0.999)
-        wanted = 121 / (4 * math.pi) / 2 * math.log((1 - np.median(likeness) ** 2) / (1 - likeness[6] ** 2))
-        assert hold(one, other, (90.5, 60.5), 83.5, 5, 5.2) == pytest.approx(wanted, rel=1e-3)
-        assert wanted > 10
-        assert hold(one, other, (90.5, 60.5), 86.5, 5, 5.2) < wanted / 8  # a wrong partner
-    plain = [hold(noise[0], noise[1], (x, 60.5), x - 7, 5, 5.2) for x in np.arange(20.5, 140, 9)]
-    assert 0 <= np.mean(plain) < 1
-    assert hold(0 * left, right, (90.5, 60.5), 83.5, 5, 5.2) == 0
-    view = View(left, right, camera=CAMERA)
-    assert locate(view, (90.5, 60.5)).hold is None  # 12 cm appear as 3 pixels: too small to tell
+        chance = (1 - likeness**2) ** (-121 / (8 * math.pi))
+        mean = (chance * tried).sum() / chance.sum()
+        error = math.sqrt((chance * (tried - mean) ** 2).sum() / chance.sum() + 0.25**2 / 12)
+        found = at_point(one, other, (90.5, 60.5), 85.5, 5, 5.2)
+        assert found == pytest.approx((85.5 + mean, error), abs=1e-3)
+    assert all(at_point(noise[0], noise[1], (x, 60.5), x - 7, 5, 5.2) is None for x in (40.5, 60.5, 100.5))
+    assert at_point(0 * left, right, (90.5, 60.5), 83.5, 5, 5.2) is None
+    assert locate(View(left, right, camera=CAMERA), (90.5, 60.5)).fine is None  # 11 cm appear as 3 pixels
     near = View(left, gray(patterned(SIZE, (-30.0, 0.0))), camera=CAMERA)
-    assert (locate(near, (90.5, 60.5)).hold or 0) > 10
+    assert (locate(near, (90.5, 60.5)).fine or (0,))[0] == pytest.approx(60.5, abs=0.1)
 
 
 def located(left: object, right: object, point: tuple[float, float] = (90.0, 60.0)) -> Located:

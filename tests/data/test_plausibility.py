@@ -80,6 +80,12 @@ def test_depth_in_another_unit_is_doubted(metres: float, words: str | None) -> N
     assert [doubt.what for doubt in found] == ([f"depth is {words}"] if words else [])
 
 
+def test_maps_without_any_depth_are_doubted() -> None:
+    (doubt,) = doubtful_depth(data(depth=np.full((80, 100), np.nan, np.float32)))
+    assert (doubt.what, doubt.certain) == ("no pixel of a depth map has a depth", False)
+    assert not list(doubtful_depth(data(depth=np.full((80, 100), np.inf, np.float32))))  # all sky
+
+
 def test_a_pixel_before_the_lens_is_doubted() -> None:
     depth = np.full((80, 100), 5, np.float32)
     depth[3, 3] = 1e-5

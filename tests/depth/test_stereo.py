@@ -17,7 +17,7 @@ from adverse.depth.dense import ARTEFACT, HOOD, HOOD_M
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.matching import match, moved_left
-from adverse.depth.rows import row_offsets_px
+from adverse.depth.rows import FollowedPoints, advance, follow
 from adverse.depth.sky import sky_mask
 from adverse.depth.stereo import check_pair
 from adverse.errors import DataError
@@ -156,6 +156,7 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "copies": (_spoilt(right=pair.left), "show the same view"),
         "no pair": (_spoilt(right=other), "do not match"),
         "other moment": (_spoilt(right=later), "do not match"),
+        "a little later": (_spoilt(right=orchard(seconds_later=0.01).right), "not of one moment"),
         "a row lower": (_spoilt(right=np.roll(pair.right, 1, axis=0)), "rows of left and right"),
         "rows higher": (_spoilt(right=np.roll(pair.right, -6, axis=0)), "rows of left and right"),
         "rolled": (_spoilt(right=rolled), "do not match"),
@@ -176,7 +177,7 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
 
 NO_PAIR = {
     *("other size", "no baseline", "millimetres", "absurd", "NaN", "calibrated elsewhere"),
-    *("swapped", "copies", "other moment", "a row lower", "rows higher", "rolled"),
+    *("swapped", "copies", "other moment", "a little later", "a row lower", "rows higher", "rolled"),
 }
 
 
@@ -211,11 +212,38 @@ def test_how_many_rows_the_right_image_is_lower_is_measured(rows: int) -> None:
     pair = orchard()
     one, other = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.uint8) for image in pair[:2])
     moved = np.roll(other, rows, axis=0)
-    offsets = row_offsets_px(one, moved, *match(one, moved, 64))
+    offsets = follow(one, moved, *match(one, moved, 64)).rows_lower
     assert len(offsets) >= 20
     assert np.median(offsets) == pytest.approx(rows, abs=0.1)
     flat = np.full_like(one, 99)
-    assert len(row_offsets_px(flat, flat, *match(flat, flat, 16))) == 0
+    assert len(follow(flat, flat, *match(flat, flat, 16)).rows_lower) == 0
+
+
+@pytest.mark.parametrize("ahead_m", [-0.05, 0.0, 0.03])
+@pytest.mark.parametrize("offset", [0.0, 7.0])
+def test_how_far_one_camera_is_ahead_follows_from_rows(ahead_m: float, offset: float) -> None:
+    """The right camera is also lower, rolled and zoomed a little; every tenth point was followed wrongly."""
+    rng = np.random.default_rng(4)
+    camera = Camera(512.0, 512.0, 319.5, 239.5, 640, 480, 0.24)
+    left = np.stack([rng.uniform(20, 620, 150), rng.uniform(20, 460, 150)], axis=1)
+    depth_m = rng.uniform(2.5, 30, 150)
+    x, y = ((left - (319.5, 239.5)) / 512 * depth_m[:, None]).T
+    there_m = depth_m - ahead_m
+    right_x = 512 * (x - 0.24) / there_m + 319.5 + offset
+    right_y = 1.002 * 512 * (y - 0.004) / there_m + 239.5 + 0.3 + 0.002 * (right_x - 319.5)
+    right_y += rng.normal(0, 0.15, 150)
+    right_y[::10] += rng.normal(0, 5, 15)
+    followed = FollowedPoints(
+        *(values.astype(np.float32) for values in (left, left[:, 0] - right_x, right_y - left[:, 1]))
+    )
+    found = advance(followed, camera, offset)
+    assert found is not None
+    assert found.baselines == pytest.approx(
+        ahead_m / 0.24, abs=max(4 * found.error, 0.08 * abs(ahead_m) / 0.24)
+    )
+    assert found.error < 0.02
+    nothing = np.zeros((0, 2), np.float32)
+    assert advance(FollowedPoints(nothing, nothing[:, 0], nothing[:, 0]), camera) is None
 
 
 def test_a_gap_is_filled_from_the_farther_side() -> None:

@@ -84,7 +84,11 @@ def test_a_map_is_computed_once_and_a_damaged_one_again(
 ) -> None:
     first = sources(data, section(origin))[0]
     made = first.map()
-    assert sum(made.shares.values()) == pytest.approx(1)
+    assert sum(made.shares[name] for name in depth_maps.ORIGINS) == pytest.approx(1)
+    invented = np.isin(made.origin, (depth_maps.INVENTED, depth_maps.DISTANT))
+    rows = len(invented) // 3
+    for number, name in enumerate(depth_maps.BANDS):
+        assert made.shares[name] == pytest.approx(invented[number * rows : (number + 1) * rows].mean())
     assert np.array_equal(made.origin == depth_maps.SKY, np.isinf(made.depth_m))
     (kept,) = (data.parent / "cache" / "adverse" / "depth").rglob("*.npz")
     (other,) = [source for source in sources(data, section(origin)) if source == first]
@@ -197,6 +201,8 @@ def test_a_run_says_how_much_depth_was_invented_and_is_not_repeated(data: Path) 
     assert (facts["from"], facts["frames"], facts["frames_known"]) == ("stereo", 2, 2)
     assert sum(facts[name] for name in depth_maps.ORIGINS) == pytest.approx(1)
     assert 0 < facts["invented"] <= facts["most_invented"] < 0.5
+    assert min(facts[name] for name in depth_maps.BANDS) <= facts["invented"] + facts["distant"]
+    assert facts["most_invented_frame"] in {frame.id for frame in folder(data).logs[0].frames}
     assert yaml.safe_load((out / "study.yaml").read_text())["depth"]["from"] == "stereo"
     assert not make_plan(read_study(study), {}).blocked
 

@@ -28,8 +28,8 @@ class Annotation:
     """One object in one frame: its box (x0, y0, x1, y1), class, and the point that tells where it is.
 
     `right_x` is the point's partner in the right image; `depth_m` is given instead where depth is that of a
-    depth map. `hold` is how strongly the texture right at the point speaks for the partner. `row` is where in
-    the frame's ground truth the data set has it.
+    depth map. `fine` is the partner by the pixels right at the point and its standard deviation. `row` is
+    where in the frame's ground truth the data set has it.
     """
 
     box: Box
@@ -40,7 +40,7 @@ class Annotation:
     right_x: float | None = None
     depth_m: float | None = None
     score: float | None = None
-    hold: float | None = None
+    fine: tuple[float, float] | None = None
     point_by: By = "hand"
     row: int | None = None
 
@@ -51,7 +51,7 @@ class Annotation:
 
     def without_point(self) -> Annotation:
         """Return it without its point."""
-        return replace(self, point=None, right_x=None, depth_m=None, score=None, hold=None, point_by="hand")
+        return replace(self, point=None, right_x=None, depth_m=None, score=None, fine=None, point_by="hand")
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, without what it does not have."""
@@ -64,8 +64,10 @@ class Annotation:
         """Return what `plain` returned."""
         fields = dict(data)
         fields["box"] = tuple(fields["box"])
-        if "point" in fields:
-            fields["point"] = tuple(fields["point"])
+        fields.pop("hold", None)  # earlier versions kept another measure of it
+        for name in ("point", "fine"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
         return Annotation(**fields)
 
 

@@ -47,6 +47,19 @@ BEST = 0.999
 """A correlation above this counts as this: noise makes better ones chance."""
 
 
+FINE_STEP_PX = 0.25
+"""Steps in which partners are tried by the pixels right around a point."""
+MOST_OPEN = 0.6
+"""They tell nothing if the error that is left is more than this share of that of any place within reach."""
+
+
+class Fine(NamedTuple):
+    """The x of a partner by the pixels right around a point, and its standard deviation, in pixels."""
+
+    x: float
+    error_px: float
+
+
 class Match(NamedTuple):
     """Where a piece is, how well it correlates (-1 to 1), and why that is not sure (empty: it is)."""
 
@@ -148,21 +161,33 @@ def refined(image: Gray, patch: Gray, start: Point, *, across: bool = False) -> 
     return x, y
 
 
-def hold(left: Gray, right: Gray, point: Point, right_x: float, half_px: int, reach_px: float) -> float:
-    """Return how strongly the texture right at a point speaks for its partner, as a log-likelihood ratio.
+def at_point(
+    left: Gray, right: Gray, point: Point, right_x: float, half_px: int, reach_px: float
+) -> Fine | None:
+    """Return the partner of a point by the pixels right around it alone; None: they do not tell.
 
-    It is that of the partner against the middle one of all places within reach in its row, for pixels with
-    normal noise: of those in a square, as many as the blur leaves independent. Plain clothes give about 0.
+    A partner within reach of `right_x` is the more likely the better a square around it correlates: for
+    pixels with normal noise, brightness and contrast free, as many as the blur leaves independent. Returned
+    are mean and standard deviation of that, so that on plain clothes little is claimed.
     """
     patch = piece(left, point, (half_px, half_px))
     if not patch.std() > 0:
-        return 0.0
+        return None
     reach = math.ceil(reach_px)
-    strip = piece(right, (right_x, point[1]), (half_px + reach, half_px))
-    scores = np.clip(_scores(strip, patch)[0].astype(np.float64), 0.0, BEST)
-    independent = patch.size / (4 * math.pi * BLUR_PX**2)
-    ratio = (1 - np.median(scores) ** 2) / (1 - scores[reach] ** 2)
-    return max(0.0, independent / 2 * math.log(ratio))
+    places, scores = [], []
+    for part in np.arange(0, 1, FINE_STEP_PX):
+        strip = piece(right, (right_x + part, point[1]), (half_px + reach, half_px))
+        places.append(np.arange(-reach, reach + 1) + part)
+        scores.append(_scores(strip, patch)[0].astype(np.float64))
+    away, likeness = np.concatenate(places), np.clip(np.concatenate(scores), 0.0, BEST)
+    near = np.abs(away) <= reach_px
+    away, likeness = away[near], likeness[near]
+    logs = -0.5 * patch.size / (4 * math.pi * BLUR_PX**2) * np.log(1 - likeness**2)
+    chance = np.exp(logs - logs.max())
+    chance /= chance.sum()
+    mean = float(chance @ away)
+    error = math.sqrt(float(chance @ (away - mean) ** 2) + FINE_STEP_PX**2 / 12)
+    return Fine(right_x + mean, error) if error < MOST_OPEN * reach_px / math.sqrt(3) else None
 
 
 def _doubt(score: float, next_best: float) -> str:

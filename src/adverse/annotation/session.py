@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from adverse.annotation.changes import Annotation, Edit, LogState, State
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
-from adverse.annotation.matching import gray
-from adverse.annotation.tracking import FRAME_S, Located, View, carry, held, locate, motion_limit_m, score
+from adverse.annotation.matching import Fine, gray
+from adverse.annotation.tracking import FRAME_S, Located, View, carry, fine, locate, motion_limit_m, score
 from adverse.annotation.trajectory import Sighting, fitted_path
 from adverse.depth.calibration import check_camera
 from adverse.depth.stereo import check_pair
@@ -95,11 +95,11 @@ class AnnotatedLog:
 
     def score(
         self, at: int, point: tuple[float, float], right_x: float, box_height_px: float
-    ) -> tuple[float, float | None]:
-        """Return how well a partner that was set by hand matches, and how strongly texture speaks for it."""
+    ) -> tuple[float, Fine | None]:
+        """Return how well a partner set by hand matches, and where the pixels at the point put it."""
         view = self.view(at)
         matched = score(view, point, right_x, box_height_px=box_height_px)
-        return round(matched, 4), held(view, point, right_x)
+        return round(matched, 4), fine(view, point, right_x)
 
     def known(self, at: int, what: Annotation) -> Located | None:
         """Return an annotation's point with its depth, if it has one."""
@@ -236,7 +236,7 @@ class AnnotatedLog:
             right_x=found.right_x,
             depth_m=depth,
             score=round(found.score, 4),
-            hold=found.hold,
+            fine=None if found.fine is None else (found.fine.x, found.fine.error_px),
             point_by="tracker",
         )
         return [*edits, Edit(at, number, located)]
@@ -288,7 +288,7 @@ class AnnotatedLog:
             located.point,
             located.point[0] - located.right_x,
             what.point_by == "hand",
-            what.hold,
+            None if what.fine is None else (located.point[0] - what.fine[0], what.fine[1]),
         )
 
     def _read_view(self, at: int) -> View:

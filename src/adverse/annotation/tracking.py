@@ -24,12 +24,13 @@ from adverse.annotation.geometry import (
 )
 from adverse.annotation.matching import (
     RETURN_PX,
+    Fine,
     Gray,
     Half,
     Match,
     Point,
+    at_point,
     correlation,
-    hold,
     match_in_row,
     match_near,
     piece,
@@ -61,10 +62,10 @@ UNPOSED = 0.15
 """How far a camera whose pose is not known may move between two frames, as a share of the depth."""
 DISPARITY_ERROR_PX = 0.3
 """What is allowed for the error of a match where depth is checked for jumps."""
-SMALL_M, LEAST_SMALL_PX, SMALL_CONTRAST = 0.06, 5, 4.0
-"""Half the side of a small piece, right at the point; how large it must appear, and how rich in contrast."""
-BODY_M = 0.25
-"""How much nearer or farther than the piece around it a point of a body can be."""
+SMALL_M, LEAST_SMALL_PX = 0.055, 2
+"""Half the side of a small piece, right at the point, and how large it must appear."""
+BODY_M, LEAST_BODY_PX = 0.25, 1.5
+"""How much nearer or farther than the piece around it a point of a body can be; at least so many pixels."""
 NEAREST_M = 0.5
 LEAST_SEARCH_PX, SEARCH = 3.0, 0.15
 """How far from the disparity that is expected the partner is looked for: at least so much, or this share."""
@@ -97,8 +98,8 @@ class Located(NamedTuple):
     depth_m: float
     score: float
     why: str = ""
-    hold: float | None = None
-    """How strongly the texture right at the point speaks for the partner; None: it is too small."""
+    fine: Fine | None = None
+    """The partner by the pixels right at the point; None: they are too few or too plain to tell."""
 
 
 def locate(
@@ -122,13 +123,11 @@ def locate(
         if match.why or near_m or not depth > 0:
             break
         size, near_m = camera.fx / depth, depth
-    if not match.why:
-        match = _at_the_point(view.left, view.stereo, point, match)
     depth = stereo_depth_m(camera, point[0] - match.point[0])
     why = match.why
     if not why and not depth > 0:
         why = "its partner is not to the left enough: it is farther than can be measured"
-    return Located(point, match.point[0], depth, match.score, why, held(view, point, match.point[0]))
+    return Located(point, match.point[0], depth, match.score, why, fine(view, point, match.point[0]))
 
 
 def score(view: View, point: Point, right_x: float, *, box_height_px: float | None = None) -> float:
@@ -139,15 +138,21 @@ def score(view: View, point: Point, right_x: float, *, box_height_px: float | No
     return correlation(piece(view.left, point, half), piece(view.stereo[0], (right_x, point[1]), half))
 
 
-def held(view: View, point: Point, right_x: float) -> float | None:
-    """Return how strongly texture (12 by 12 cm) at a point speaks for a partner; None: it is too small."""
+def fine(view: View, point: Point, right_x: float) -> Fine | None:
+    """Return the partner by 11 by 11 cm right at the point, near the one by the piece around it.
+
+    Within the large piece an arm, a leaf, the roundness of the body or, on plain clothes, the silhouette is
+    nearer or farther than the point itself.
+    """
     if view.stereo is None:
         return None
     right, camera = view.stereo
-    half, reach = _small(camera, point[0] - right_x)
+    depth = stereo_depth_m(camera, point[0] - right_x)
+    half = round(SMALL_M * camera.fx / depth) if depth > 0 else 0
     if half < LEAST_SMALL_PX:
         return None
-    return round(hold(view.left, right, point, right_x, half, reach), 2)
+    reach = max(LEAST_BODY_PX, BODY_M * camera.fx * (camera.baseline_m or 0.0) / depth**2)
+    return at_point(view.left, right, point, right_x, half, reach)
 
 
 def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.0, 0.0)) -> Located:
@@ -288,30 +293,6 @@ def _partner(
     if apart > max(RETURN_PX, AGREE_M * px_per_m):
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
     return there
-
-
-def _at_the_point(left: Gray, stereo: tuple[Gray, Camera], point: Point, found: Match) -> Match:
-    """Return the partner by a small piece, where the body is near and textured enough for one.
-
-    Within a large one an arm, a knee or the roundness of the body is nearer or farther than the point itself.
-    """
-    right, camera = stereo
-    disparity = point[0] - found.point[0]
-    half, reach = _small(camera, disparity)
-    if half < LEAST_SMALL_PX or piece(left, point, (half, half)).std() < SMALL_CONTRAST:
-        return found
-    limits = disparity - reach, disparity + reach
-    small = match_in_row(left, right, point, half_px=(half, half), disparity_px=limits)
-    return found if small.why else small._replace(score=found.score)
-
-
-def _small(camera: Camera, disparity: float) -> tuple[int, float]:
-    """Return half the side of a small piece in pixels, and how far beside it a body can be matched."""
-    depth = stereo_depth_m(camera, disparity)
-    if not depth > 0:
-        return 0, 0.0
-    reach = max(LEAST_SEARCH_PX, BODY_M * (disparity + camera.offset_px) / depth)
-    return round(SMALL_M * camera.fx / depth), reach
 
 
 def _from_map(view: View, point: Point) -> Located:

@@ -44,10 +44,14 @@ SLIPPED_M = 0.1
 CLICK_M = 0.003
 ANOTHER_M = 0.08
 """How far apart in depth two points are that were clicked on one body."""
-SURFACE_M, LEAST_HOLD, PLAIN_M = 0.04, 3.0, 0.1
-"""How much the depth of a clicked point differs from what was matched: if the texture right at the point
-speaks so strongly for the match (the mean of all frames in which that is known), and if not. On plain clothes
-it is the silhouette that is matched, or the trunk behind an arm."""
+BEHIND_M = 0.15
+"""How far behind the point the surface is that a large piece matches, the same in all frames: on plain
+clothes it is the silhouette, or the trunk behind an arm."""
+FINE_PX, FINE_TIMES = 0.1, 1.5
+"""Standard deviation of disparity by the pixels right at the point: at least the first, and so many times
+what the likelihood says."""
+SURFACE_M = 0.03
+"""How far from the point even the surface is that these pixels show."""
 ERRORS = 2.0
 """The error that is told is so many standard deviations."""
 PASSES = 2
@@ -55,8 +59,9 @@ PASSES = 2
 NEAREST_M = 0.2
 """Nearer places, and those behind the camera, are none to be linear about."""
 FAR_M = 100.0
-STATE = 10
-"""Place (3), velocity (3), bias of disparity (1), slip to the right, down and away over the body (3)."""
+STATE = 11
+"""Place (3), velocity (3), bias of disparity (1), slip to the right, down and away over the body (3), how far
+behind the point the matched surface is (1)."""
 
 
 class Sighting(NamedTuple):
@@ -68,8 +73,8 @@ class Sighting(NamedTuple):
     point: Point
     disparity_px: float
     clicked: bool = False
-    hold: float | None = None
-    """How strongly the texture right at the point speaks for the disparity; None: that is not known."""
+    fine: tuple[float, float] | None = None
+    """The disparity by the pixels right at the point, and its standard deviation; None: they do not tell."""
 
 
 class Path(NamedTuple):
@@ -89,7 +94,7 @@ def fitted_path(sightings: Sequence[Sighting]) -> Path:
             for sighting, place in zip(sightings, path.places_m, strict=True)
         ]
         about = np.where(np.array(depths)[:, None] > NEAREST_M, path.places_m, single)
-        path = _back(*_there(sightings, about), _surface_m(sightings))
+        path = _back(*_there(sightings, about))
     return path
 
 
@@ -127,11 +132,17 @@ def _there(sightings: Sequence[Sighting], about: Matrix) -> tuple[list[_Step], V
         rows[:, :3] = slopes
         rows[2, 6] = 1.0
         rows[0, 7] = rows[1, 8] = sighting.camera.fx / depth
-        rows[2, 9] = -sighting.camera.fx * (sighting.camera.baseline_m or 0.0) / depth**2
+        rows[2, 9] = rows[2, 10] = -sighting.camera.fx * (sighting.camera.baseline_m or 0.0) / depth**2
         measured = np.array([*sighting.point, sighting.disparity_px]) - seen + slopes @ about[at]
         noises = np.array([POINT_PX, POINT_PX, MATCH_PX]) ** 2
+        if sighting.fine is not None:
+            disparity, error_px = sighting.fine
+            rows = np.vstack([rows, rows[2]])
+            rows[3, [6, 10]] = 0.0  # these pixels are of the point itself
+            measured = np.append(measured, measured[2] + disparity - sighting.disparity_px)
+            noises = np.append(noises, FINE_PX**2 + (FINE_TIMES * error_px) ** 2)
         if sighting.clicked:  # here the point is where it was meant to be: it has not slipped
-            rows = np.vstack([rows, np.eye(STATE)[7:]])
+            rows = np.vstack([rows, np.eye(STATE)[7:10]])
             measured, noises = np.append(measured, [0.0] * 3), np.append(noises, [CLICK_M**2] * 3)
         missed = measured - mean @ rows.T
         scatter = rows @ covariance @ rows.T + np.diag(noises)
@@ -146,7 +157,7 @@ def _there(sightings: Sequence[Sighting], about: Matrix) -> tuple[list[_Step], V
     return steps, chances / chances.sum()
 
 
-def _back(steps: Sequence[_Step], chances: Vector, surface_m: float) -> Path:
+def _back(steps: Sequence[_Step], chances: Vector) -> Path:
     """Smooth: later frames tell of earlier ones."""
     places, errors = np.zeros((len(steps), 3)), np.zeros(len(steps))
     mean, covariance = steps[-1].mean, steps[-1].covariance
@@ -164,14 +175,8 @@ def _back(steps: Sequence[_Step], chances: Vector, surface_m: float) -> Path:
         away = mean[:, :3] - places[at]
         spread = covariance[:, :3, :3] + away[:, :, None] * away[:, None, :]
         widest = np.linalg.eigvalsh(np.einsum("m,mij->ij", chances, spread))[-1]
-        errors[at] = ERRORS * math.sqrt(widest + surface_m**2)
+        errors[at] = ERRORS * math.sqrt(widest + SURFACE_M**2)
     return Path(places, errors)
-
-
-def _surface_m(sightings: Sequence[Sighting]) -> float:
-    """Return how far the surface that was matched may be from the point that was meant."""
-    holds = [sighting.hold for sighting in sightings if sighting.hold is not None]
-    return SURFACE_M if holds and sum(holds) / len(holds) >= LEAST_HOLD else PLAIN_M
 
 
 def _start(place: Vector) -> tuple[Matrix, Matrix]:
@@ -180,7 +185,7 @@ def _start(place: Vector) -> tuple[Matrix, Matrix]:
     mean[:, :3] = place
     covariance = np.zeros((len(MOTIONS), STATE, STATE))
     for number, (_, speed) in enumerate(MOTIONS):
-        spread = [FAR_M] * 3 + [speed, speed, min(speed, UPWARD), BIAS_PX] + [SLIPPED_M] * 3
+        spread = [FAR_M] * 3 + [speed, speed, min(speed, UPWARD), BIAS_PX] + [SLIPPED_M] * 3 + [BEHIND_M]
         covariance[number] = np.diag(np.square(spread))
     return mean, covariance
 

@@ -103,6 +103,7 @@ def page(
 
     from adverse.annotation.folder import KIND, AnnotatedData, all_categories, fingerprint, open_state
     from adverse.annotation.session import first_pair_problem
+    from adverse.data.plausibility import doubtful_depth
     from adverse.pages.annotate import routes_of
     from adverse.serving import open_door, serve
     from adverse.store.owned_folder import claim, locked
@@ -122,7 +123,8 @@ def page(
     with locked(out):
         state, categories = open_state(out, data, dataset)
         door, bound = open_door(port=port)
-        for words in (*_lacking(dataset), first_pair_problem(dataset, state)):
+        units = (str(doubt) for doubt in doubtful_depth(dataset) if doubt.certain)
+        for words in (*_lacking(dataset), first_pair_problem(dataset, state), *units):
             if words:
                 say(f"note: {words}", err=True)
         say(f"{len(dataset.logs)} logs, {state.version} changes so far, kept in {out}")

@@ -58,6 +58,7 @@ def check_data(
     from adverse import plugins
     from adverse.data.check import check
     from adverse.data.check_text import words
+    from adverse.study.pair_check import doubtful_pairs
 
     registry = plugins.load(plugin or ())
     dataset, section, title = read_place(path, format_name, option or [], registry)
@@ -68,6 +69,7 @@ def check_data(
             registry.all("mutation"),
             everything=everything,
             watch=lambda done, of: status.update(f"decoded {done} of {of} frames"),
+            more_doubts=doubtful_pairs(dataset),
         )
     if as_json:
         typer.echo(json.dumps({**_plain(facts), "data": section, "usable": facts.usable}, indent=1))

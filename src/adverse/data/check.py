@@ -149,8 +149,12 @@ def check(
     *,
     everything: bool = False,
     watch: Callable[[int, int], None] = lambda _done, _of: None,
+    more_doubts: Iterable[Doubt] = (),
 ) -> DataCheck:
-    """Look at a data set; `everything` decodes all frames instead of a sample spread over them."""
+    """Look at a data set; `everything` decodes all frames instead of a sample spread over them.
+
+    `more_doubts` are what others found who know more of depth.
+    """
     frames = [frame for log in dataset.logs for frame in log.frames]
     test = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
     there = [frame for frame in frames if frame.fault is None]
@@ -201,6 +205,7 @@ def check(
             *_missing_parts(dataset, test, faults),
             *_grouped(frames, looked),
             *(Problem(*doubt[:-1], stops=doubt.certain) for doubt in _doubts(dataset, looked)),
+            *(Problem(*doubt[:-1], stops=doubt.certain) for doubt in more_doubts),
         ],
     )
 

@@ -111,10 +111,18 @@ def alike(what: str) -> str:
     return what
 
 
-def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
-    """Yield doubts about the unit of depth, from a few maps spread over the data set."""
+class _Depths(NamedTuple):
+    """A few depth maps: the median of each with its frame, the nearest depth and where, those without any."""
+
+    medians: list[tuple[float, Frame]]
+    nearest: tuple[float, str]
+    empty: list[str]
+
+
+def _depths(dataset: Dataset) -> _Depths:
     medians: list[tuple[float, Frame]] = []
     nearest = (np.inf, "")
+    empty = []
     for frame in spread([f for log in dataset.logs for f in log.frames if f.depth_m is not None], DEPTHS):
         try:
             depth = frame.depth_m() if frame.depth_m is not None else np.zeros(0)
@@ -124,6 +132,18 @@ def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
         if known.size:
             medians.append((float(np.median(known)), frame))
             nearest = min(nearest, (float(known.min()), frame.id))
+        elif not np.isinf(depth).any():
+            empty.append(frame.id)
+    return _Depths(medians, nearest, empty)
+
+
+def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
+    """Yield doubts about depth, from a few maps spread over the data set: its unit, and maps without any."""
+    medians, nearest, empty = _depths(dataset)
+    if empty:
+        fix = "Check that scans are not empty and that the calibration puts them into the image."
+        got = f"{len(empty)} of {len(empty) + len(medians)} maps"
+        yield Doubt("no pixel of a depth map has a depth", f"frame {empty[0]!r}", got, fix, len(empty))
     if not medians:
         return
     middle = float(np.median([median for median, _ in medians]))

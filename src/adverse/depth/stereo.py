@@ -22,7 +22,7 @@ from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.matching import BLACK_LEVELS, Overview, gray, match, moved_left, overview, searched
-from adverse.depth.rows import row_offsets_px
+from adverse.depth.rows import FollowedPoints, advance, follow
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
 from adverse.errors import DataError
@@ -62,6 +62,9 @@ SWAPPED_TIMES, SWAPPED_SHARE = 1.5, 0.4
 OFF_ROWS_PX, SAME_ROWS = 0.6, 0.3
 """Rows do not correspond if distinct points are off by more than this in the median (good pairs: 0.2). They
 are off alike if the median deviation from that is less than this share of it."""
+MOST_AHEAD, AHEAD_ERRORS = 0.12, 6.0
+"""The right camera may be this share of the baseline ahead of the left one, or behind it. By more, and more
+than so many standard errors, the images are of two moments (good pairs: 0.05, Middlebury's venus 0.1)."""
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -125,8 +128,10 @@ def from_stereo(
     if doubted:
         check_not_all_sky(sky, where)
         share = _check_views(left, right, disparity, measured, sky, count, offset_px, where)
-        _check_rows(row_offsets_px(gray(left), gray(right), disparity, measured), share, LEAST_SHARE, where)
+        followed = follow(gray(left), gray(right), disparity, measured)
+        _check_rows(followed.rows_lower, share, LEAST_SHARE, where)
         _check_range(seen.without(sky), count, offset_px, where)
+        _check_moment(followed, camera, -float(rest), where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
     smooth, confidence = refined(fine, measured, left, sky, refine)
@@ -273,7 +278,8 @@ def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None
     Pixels are matched at half size, in a fifth of the time; how many of them match is not asked.
     """
     scale, offset_px = _pixel_metres(left, right, camera, where), camera.offset_px
-    right = moved_left(right, _whole_offset(offset_px, camera, where))
+    whole = _whole_offset(offset_px, camera, where)
+    right = moved_left(right, whole)
     seen = overview(left, right, _most_px(scale, camera))
     count = max(_search_px(scale, camera, None, seen, where) // 32 * 16, 16)
     half = [cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for image in (left, right)]
@@ -284,8 +290,10 @@ def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None
     size = left.shape[1], left.shape[0]
     wide = np.asarray(2 * cv2.resize(disparity, size), np.float32)
     known: Mask = cv2.resize(sure.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
-    _check_rows(row_offsets_px(gray(left), gray(right), wide, known), share, 0.0, where)
+    followed = follow(gray(left), gray(right), wide, known)
+    _check_rows(followed.rows_lower, share, 0.0, where)
     _check_range(seen.without(sky_mask(left)), None, offset_px, where)
+    _check_moment(followed, camera, offset_px - whole, where)
 
 
 def _check_views(
@@ -346,6 +354,23 @@ def _check_rows(offsets: Floats, share: float, least_share: float, where: str) -
             wanted="one moment seen by two rectified cameras",
             fix="Check that the pair was taken at the same time and that both images are rectified.",
         )
+
+
+def _check_moment(followed: FollowedPoints, camera: Camera, offset_px: float, where: str) -> None:
+    """Raise where one camera was ahead of the other: between the two images the robot drove on."""
+    ahead = advance(followed, camera, offset_px)
+    if ahead is None or abs(ahead.baselines) <= max(MOST_AHEAD, AHEAD_ERRORS * ahead.error):
+        return
+    metres = ahead.baselines * check_baseline(camera, where)
+    raise DataError(
+        "left and right image are not of one moment",
+        where=where,
+        got=f"by their rows the right camera was about {abs(metres):.2g} m "
+        f"{'ahead of' if metres > 0 else 'behind'} the left one",
+        wanted="both cameras triggered at once, side by side",
+        fix="Check that left and right images of one name were taken at the same time, not a frame apart; if "
+        "they were, rectify them with the calibration of this camera pair.",
+    )
 
 
 def _check_range(seen: Overview, count: int | None, offset_px: float, where: str) -> None:

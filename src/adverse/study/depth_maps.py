@@ -44,6 +44,8 @@ from adverse.types import Camera, Dataset, Depth, Frame, Image, Log, Source
 MEASURED, INVENTED, DISTANT, SKY = range(4)
 """Where the depth of a pixel comes from, as kept in the cache and written by `adverse depth`."""
 ORIGINS = ("measured", "invented", "distant", "sky")
+BANDS = ("invented_top", "invented_middle", "invented_bottom")
+"""Which share of each third of the rows is invented, far from any measurement or not."""
 LIBRARIES = ("numpy", "opencv-python-headless", "scipy", "numba")
 """Distributions whose version might change a map."""
 
@@ -328,25 +330,30 @@ def depth_sources(frame: Frame) -> tuple[Source, ...]:
 
 def summary(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> dict[str, Any] | None:
     """Return what the manifest says of computed depth: shares of pixels over the maps in the cache."""
-    sources = [frame.depth_m for frame in frames if isinstance(frame.depth_m, ComputedDepth)]
+    computed = [frame for frame in frames if isinstance(frame.depth_m, ComputedDepth)]
+    sources = [frame.depth_m for frame in computed if isinstance(frame.depth_m, ComputedDepth)]
     if not sources:
         return None
-    shares = []
-    for source in sources:
+    shares, named = [], []
+    for frame, source in zip(computed, sources, strict=True):
         kept = read_shares(_kept_as(source, hashes))
         if kept is not None:
             shares.append(kept)
+            named.append(frame.id)
     facts: dict[str, Any] = {
         "from": sources[0].kind,
         "options": dict(sources[0].options),
         "frames": len(sources),
     }
     facts["frames_known"] = len(shares)
-    for name in ORIGINS:
-        if shares:
-            facts[name] = float(np.mean([share[name] for share in shares]))
+    for name in (*ORIGINS, *BANDS):
+        known = [share[name] for share in shares if name in share]
+        if known:
+            facts[name] = float(np.mean(known))
     if shares:
-        facts["most_invented"] = float(max(share["invented"] + share["distant"] for share in shares))
+        invented = [share["invented"] + share["distant"] for share in shares]
+        facts["most_invented"] = float(max(invented))
+        facts["most_invented_frame"] = named[invented.index(max(invented))]
     return facts
 
 
@@ -397,7 +404,9 @@ def _as_kept(dense: DenseDepth) -> DepthMap:
     origin = np.where(dense.measured, MEASURED, np.where(dense.distant, DISTANT, INVENTED)).astype(np.uint8)
     origin[sky] = SKY
     counts = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
-    shares = dict(zip(ORIGINS, counts.tolist(), strict=True))
+    made_up = np.isin(origin, (INVENTED, DISTANT))
+    thirds = [float(third.mean()) if third.size else 0.0 for third in np.array_split(made_up, len(BANDS))]
+    shares = dict(zip((*ORIGINS, *BANDS), (*counts.tolist(), *thirds), strict=True))
     confidence = np.rint(dense.confidence * 255).astype(np.uint8)
     return DepthMap(dense.depth_m.astype(np.float32), confidence, origin, shares)
 

@@ -136,8 +136,8 @@ class _Annotating:
         try:
             height = _float(request, "height")
             if "right_x" in request.query_params:
-                matched, hold = log.score(at, point, _float(request, "right_x"), height)
-                return json_answer({"score": matched, "hold": hold})
+                matched, fine = log.score(at, point, _float(request, "right_x"), height)
+                return json_answer({"score": matched, "fine": fine})
             found = log.locate(at, point, height)
         except AdverseError as error:
             got, fix = f" ({error.got})" if error.got else "", f". {error.fix}" if error.fix else ""
@@ -149,7 +149,7 @@ class _Annotating:
                 "right_x": found.right_x,
                 "depth_m": found.depth_m if usable and found.right_x is None else None,
                 "score": round(found.score, 4),
-                "hold": found.hold,
+                "fine": found.fine,
                 "why": found.why,
                 "usable": usable,
             }

@@ -32,7 +32,7 @@ class SentAnnotation(_Sent):
     right_x: Finite | None = None
     depth_m: Annotated[float, Field(gt=0, le=1e4)] | None = None
     score: Finite | None = None
-    hold: Finite | None = None
+    fine: tuple[Finite, Annotated[float, Field(gt=0, le=1e4)]] | None = None
     point_by: Literal["data", "hand", "tracker"] = "hand"
     row: Count | None = None
 

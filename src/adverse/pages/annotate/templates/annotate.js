@@ -69,8 +69,8 @@ const answered = ({ status, data }, again) => {
 };
 const change = async (words, edits, group) => answered(await edit(words, edits, group), () => edit(words, edits.map(({ frame, id, after }) => ({ frame, id, after })), group));
 const put = (words, after, id = view.id) => change(words, [{ frame: view.frame, id, after }]);
-const withPoint = (value, spot) => ({ ...value, point: spot.point, right_x: spot.right_x ?? undefined, depth_m: spot.depth_m ?? undefined, score: spot.score, hold: spot.hold ?? undefined, point_by: "hand" });
-const withoutPoint = ({ point, right_x, depth_m, score, hold, point_by, ...rest }) => rest;
+const withPoint = (value, spot) => ({ ...value, point: spot.point, right_x: spot.right_x ?? undefined, depth_m: spot.depth_m ?? undefined, score: spot.score, fine: spot.fine ?? undefined, point_by: "hand" });
+const withoutPoint = ({ point, right_x, depth_m, score, fine, point_by, ...rest }) => rest;
 
 const setPoint = async (id, spot) => {
   if (id === null) { choose(null); say("Draw a box around the person first: drag over the image, or press n."); return; }
@@ -87,11 +87,11 @@ const setPoint = async (id, spot) => {
 const setPartner = async (right_x) => {
   const spot = pointNow(), value = selected(), frame = view.frame;
   if (!spot || !value || !state.frames[frame].stereo) return;
-  const { score, hold } = await match(frame, spot.point[0], spot.point[1], value.box[3] - value.box[1], right_x);
+  const { score, fine } = await match(frame, spot.point[0], spot.point[1], value.box[3] - value.box[1], right_x);
   if (frame !== view.frame) return;
   view.proposal = null;
   say("");
-  await put(`partner of ${view.id}`, withPoint(value, { ...spot, right_x, depth_m: undefined, score, hold }));
+  await put(`partner of ${view.id}`, withPoint(value, { ...spot, right_x, depth_m: undefined, score, fine }));
 };
 const nudge = (across, down) => {
   const value = selected(), spot = pointNow();
