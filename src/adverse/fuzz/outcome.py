@@ -12,9 +12,9 @@ import numpy as np
 
 from adverse.curves.interval import Interval, interval_cells, korn_graubard, stratified
 from adverse.errors import StoreError
-from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.discovery import expected, permuted, steps
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
+from adverse.fuzz.guide import Guide
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
 from adverse.fuzz.rounds import Rounds, results_digest
@@ -296,8 +296,8 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
 
 
 def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
-    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
-    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, bandit)
+    guide = Guide(campaign.classes, campaign.seed) if campaign.guided else None
+    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, guide)
     for stream in rounds.streams:
         while not stream.over:
             names = [unit.id for unit in stream.next_round()]
