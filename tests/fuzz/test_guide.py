@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adverse.fuzz.features import THIRDS
@@ -91,6 +92,23 @@ def test_more_is_expected_where_features_failed_and_less_of_objects_that_passed(
 
     assert mean("red", "new") > 2 * mean("blue", "new")
     assert mean("blue", "object 1") == pytest.approx(mean("blue", "new") / 2), "it was tested once and passed"
+
+
+def test_hints_say_how_likely_a_failure_is_and_make_no_kind() -> None:
+    guide = Guide(CLASSES, seed=1)
+    arm = Arm("change_color")
+    for number in range(30):
+        hard = number % 3 == 0
+        guide.learn(arm, row(arm, number, kept=hard) | {"hints": {"seen before": "1" if hard else "6"}})
+    features = {"mutation": "change_color"}
+    chances = [
+        np.mean(
+            [guide.expected(features, "f", "o", generator(n, "x"), {"seen before": seen}) for n in range(50)]
+        )
+        for seen in ("1", "6")
+    ]
+    assert chances[0] > 2 * chances[1]
+    assert [name for name in guide.failed if name[0] == "kind"] == [("kind", "mutation change_color")]
 
 
 def test_sizes_and_places_cover_the_image_once() -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,13 +124,23 @@ class Guide:
             self._best(rng, SIZE_WORDS, "size", mutation),
         )
 
-    def expected(self, features: Mapping[str, str], base: str, thing: str, rng: np.random.Generator) -> float:
-        """Return what a test is expected to be worth: its chance to fail, sampled, times how new that is."""
+    def expected(
+        self,
+        features: Mapping[str, str],
+        base: str,
+        thing: str,
+        rng: np.random.Generator,
+        hints: Mapping[str, str] = MappingProxyType({}),
+    ) -> float:
+        """Return what a test is expected to be worth: its chance to fail, sampled, times how new that is.
+
+        `hints` are features that say how likely it fails, but make no kind of failure of their own.
+        """
         mutation = features["mutation"]
         overall = self.tallies.get((mutation, "mutation", mutation), Tally())
         usual = (1 + overall.failed) / (2 + overall.tests)
         odds = _logit(usual)
-        for name, value in sorted(features.items()):
+        for name, value in sorted((*features.items(), *hints.items())):
             if name not in NOT_LEARNT:
                 tally = self.tallies.get((mutation, name, value), Tally())
                 rate = rng.beta(PRIOR * usual + tally.failed, PRIOR * (1 - usual) + tally.passed)
@@ -157,7 +168,7 @@ class Guide:
             return
         failed, base, thing = bool(row["kept"]), row["base"], row["thing"]
         worth = self.worth(features, base, thing) if failed else 0.0
-        for name, value in features.items():
+        for name, value in (*features.items(), *row.get("hints", {}).items()):
             if name != "object":
                 tally = self._tally(arm.mutation, name, value)
                 tally.failed += failed

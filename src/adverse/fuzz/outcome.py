@@ -170,7 +170,9 @@ class CampaignOutcome:
                         bins={name: bins[name] for name in self.campaign.bins},
                         faults=sum(test.fault is not None for test in mine),
                         published_scorer=_published(scored, self.campaign.bins),
-                        per_1000=mixed_per_1000(scored, weights) if weights else per_1000(scored),
+                        per_1000=mixed_per_1000(scored, [test.bin is not None for test in scored], weights)
+                        if weights
+                        else per_1000(scored),
                         weights=weights,
                     )
                 )
@@ -320,8 +322,8 @@ def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool], *, confidence: flo
     return korn_graubard(counts, list(trials.values()), confidence=confidence).scaled(1000)
 
 
-def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Interval:
-    """Return inconsistencies per 1,000 tests of which each mutation has the share that its weight says.
+def mixed_per_1000(tests: Sequence[Case], hit: Sequence[bool], weights: Mapping[str, float]) -> Interval:
+    """Return hits per 1,000 tests of which each mutation has the share that its weight says.
 
     Undefined while a mutation that counts has no test.
     """
@@ -330,7 +332,7 @@ def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Inter
     hits, trials = (
         np.array([[counts[log, name] for name in mutations] for log in logs]).reshape(-1, len(mutations))
         for counts in (
-            Counter((test.log, test.mutation) for test in tests if test.bin is not None),
+            Counter((test.log, test.mutation) for test, is_hit in zip(tests, hit, strict=True) if is_hit),
             Counter((test.log, test.mutation) for test in tests),
         )
     )

@@ -20,7 +20,7 @@ import numpy as np
 
 from adverse.content import Changed, ChangedError, PlannedFiles
 from adverse.errors import DataError, MutationError, one_line
-from adverse.fuzz.features import THIRDS, features_of
+from adverse.fuzz.features import THIRDS, features_of, hints_of
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
 from adverse.fuzz.guide import CANDIDATES, Arm, Guide
 from adverse.fuzz.job import (
@@ -319,7 +319,11 @@ class FuzzWorker:
         made = self._candidates(unit, draw, arm, rng, drawn_before, avoid, refused)
         if guide is not None and arm.asked:  # a draw that asks for nothing explores
             promising = [
-                (guide.expected(each.features, each.base.id, each.thing, rng), -number, each)
+                (
+                    guide.expected(each.features, each.base.id, each.thing, rng, self._hints(each)),
+                    -number,
+                    each,
+                )
                 for number, each in enumerate(islice(made, CANDIDATES))
             ]
             made = (each for _, _, each in sorted(promising, key=lambda entry: entry[:2], reverse=True))
@@ -379,6 +383,17 @@ class FuzzWorker:
                 drawn.add(recipe.key())
                 yield Candidate(recipe, scene, mutated)
 
+    def _hints(self, candidate: Candidate) -> dict[str, str]:
+        """Return what the answers to a base tell about a test on it: of the SUT that did worst."""
+        answers = [was for was in (self.job.before or {}).get(candidate.base.id, ()) if was is not None]
+        seen = [was.sightings.overlap.get(candidate.mutated.instance or 0) for was in answers]
+        return hints_of(
+            candidate.mutated,
+            candidate.base,
+            min((overlap for overlap in seen if overlap is not None), default=None),
+            min((was.score.percent for was in answers if was.score.percent is not None), default=None),
+        )
+
     def _proposed(
         self,
         scene: Scene,
@@ -436,6 +451,7 @@ class FuzzWorker:
             "log": attempt.base.log_id,
             "thing": candidate.thing,
             "features": candidate.features,
+            "hints": self._hints(candidate),
             "suts": suts,
             "kept": kept,
         }
