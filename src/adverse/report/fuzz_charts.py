@@ -62,12 +62,11 @@ def counts_chart(outcome: CampaignOutcome) -> Chart:
         for sut in suts
     }
     return Chart(
-        "Failing tests",
+        "Tests that fail",
         [
-            bars_panel("tests that fail, by SUT and severity", [shown(sut) for sut in suts], severities),
-            bars_panel("tests that fail, by mutation and SUT", list(mutations), failing),
+            bars_panel("by SUT and severity", [shown(sut) for sut in suts], severities),
+            bars_panel("by mutation and SUT", list(mutations), failing),
         ],
-        legend_left=True,
     )
 
 
