@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adverse.fuzz.features import THIRDS
-from adverse.fuzz.guide import EXPLORE, HOPELESS, NOVELTY, SIZE_WORDS, Arm, Guide
+from adverse.fuzz.guide import EXPLORE, HOPELESS, NOVELTY, REPEATED, SIZE_WORDS, Arm, Guide
 from adverse.seeds import generator
 
 CLASSES = {"change_color": ("car", "bus"), "add_car": ()}
@@ -69,13 +69,13 @@ def test_a_failure_is_worth_less_the_more_of_it_is_known() -> None:
     features = red["features"]
     assert guide.worth(features, "frame 1", "object 1") == 1
     guide.learn(arm, red)
-    assert guide.worth(features, "frame 1", "object 1") == 1 / 2
+    assert guide.worth(features, "frame 1", "object 1") == pytest.approx(REPEATED)
     for weight, other in zip(
         NOVELTY, ({"colour": "red"}, {"thing": "object 1"}, {"base": "frame 1"}), strict=True
     ):
         new = {"colour": "blue", "thing": "object 2", "base": "frame 2"} | other
         said = {**features, "colour": new["colour"]}
-        assert guide.worth(said, new["base"], new["thing"]) == pytest.approx(1 - weight / 2)
+        assert guide.worth(said, new["base"], new["thing"]) == pytest.approx(1 - weight * (1 - REPEATED))
 
 
 def test_more_is_expected_where_features_failed_and_less_of_objects_that_passed() -> None:

@@ -33,6 +33,8 @@ TEMPER = 0.6
 """How much each feature says: together they say the same thing more than once."""
 NOVELTY = (0.5, 0.3, 0.2)
 """What a new kind of failure, a new object and a new frame are worth, in sum 1."""
+REPEATED = 0.05
+"""The part of it that is left once it failed: the same failure again says nothing, but proves the chance."""
 PATIENCE = 4
 """Tests of a kind that pass before half as much is expected of it."""
 ASKED = ("class", "place", "size")
@@ -150,9 +152,9 @@ class Guide:
         return self.worth(features, base, thing) / (1 + exp(-odds)) / known
 
     def worth(self, features: Mapping[str, str], base: str, thing: str) -> float:
-        """Return what a failure is worth: 1 if kind, object and frame are new, less as each is known."""
+        """Return what a failure is worth: 1 if kind, object and frame are new, little of known ones."""
         weighed = zip(NOVELTY, subjects(features, base, thing), strict=True)
-        return sum(weight / (1 + self.failed[subject]) for weight, subject in weighed)
+        return sum(weight * (REPEATED if self.failed[subject] else 1.0) for weight, subject in weighed)
 
     def expect(self, features: Mapping[str, str], base: str, thing: str) -> None:
         """Take a test that is going to be run for a failure, so that the next one differs from it."""
