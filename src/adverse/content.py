@@ -98,7 +98,7 @@ T = TypeVar("T")
 Stamp = tuple[str, int, int, int, int] | None
 NAMED = 20
 """Files that are named when many changed."""
-SOURCES = ("image", "right", "depth_m", "labels", "instances", "right_depth_m")
+SOURCES = ("image", "right", "depth_m", "labels", "instances", "behind", "right_depth_m")
 """All of a frame that is read when asked for."""
 
 

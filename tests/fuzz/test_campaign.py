@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,7 +32,8 @@ from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import CampaignRun, run_campaign
-from adverse.report.fuzz import counts_table
+from adverse.report.fuzz import counts_table, times_table
+from adverse.report.fuzz_charts import counts_chart
 from adverse.report.fuzz_page import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
@@ -41,6 +43,7 @@ from bad_input.command import adverse_here
 from small_campaign import write_campaign
 
 TESTS = 96
+TIMES = re.compile(rb'<section id="times">.*?</section>', re.DOTALL)
 
 
 class Quiet:
@@ -96,11 +99,11 @@ def fuzz(
 
 
 def content(folder: Path) -> dict[str, str]:
-    """Everything that must not depend on how a campaign was run."""
+    """Everything that must not depend on how a campaign was run: all but the times on its page."""
     kept = [folder / "fuzz.html", folder / "manifest.json"]
     kept += [path for name in ("results", "failures", "bases") for path in sorted((folder / name).rglob("*"))]
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(folder)): hashlib.sha256(TIMES.sub(b"", path.read_bytes())).hexdigest()
         for path in kept
         if path.is_file()
     }
@@ -204,7 +207,7 @@ def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_
     with pytest.raises(IncompleteError, match="not finished"):
         read_outcome(stopped.folder)
     watch = Quiet()
-    assert fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=watch).status == "complete"
+    assert fuzz(study, out, engine=InlineEngine(), watch=watch).status == "complete"
     assert any("done before" in note for note in watch.notes)
     mine, wanted = content(out), content(plain)
     extra = {name for name in mine if name not in wanted}
@@ -239,7 +242,7 @@ def test_duplicates_of_additions_are_seen_as_those_of_paint_are(tmp_path: Path) 
     off = ["perspective", "light", "road", "unoccluded"]
     section = {"mutations": ["add_car", "add_person"], "options": {"off": off}}
     study = write_campaign(tmp_path, frames=2, twins=True, fuzz=section)
-    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=60).folder)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=24).folder)
     data = cityscapes(tmp_path / "data", split={"test": "val"})
     resources = Resources.build(data, tmp_path)
     pictures: dict[str, set[str]] = {"add_car": set(), "add_person": set()}
@@ -252,11 +255,36 @@ def test_duplicates_of_additions_are_seen_as_those_of_paint_are(tmp_path: Path) 
                 made = apply(Recipe(kind, scene.id, donor.id), scene, resources).scene
                 recipes[kind] += 1
                 pictures[kind].add(made.picture)
-    assert outcome.short == {kind: (len(pictures[kind]), 30) for kind in pictures}
+    assert outcome.short == {kind: (len(pictures[kind]), 12) for kind in pictures}
     for kind, distinct in pictures.items():
         assert {row["picture"] for row in outcome.rows if row["arm"][0] == kind} == distinct
         assert len(distinct) < recipes[kind]
         assert outcome.refused_by_mutation[kind]["duplicate"] > 0
+
+
+def test_the_page_has_the_bars_and_the_times_of_the_paper(plain: Path) -> None:
+    """Figures 11 and 15, with the numbers of the tables, and table 3, with those of the log of times."""
+    folder = CampaignFolder(plain)
+    outcome = read_outcome(folder)
+    counts = {row.mutation: row for row in outcome.counts()}
+    drawn = counts_chart(outcome).data()
+    for name in outcome.campaign.bins:
+        (bars,) = (values for series, values in drawn.items() if series.startswith(f"{name} "))
+        assert bars["tests"] == [counts["all"].bins[name]]
+    failing = Counter(test.mutation for test in outcome.tests["colour 0"] if test.failed)
+    assert drawn["colour 0"]["tests"] == [failing[name] for name in outcome.campaign.mutations]
+    times = times_table(folder)
+    assert times is not None
+    rows = [json.loads(line) for line in folder.times.read_text().splitlines()]
+    for record in times.records or ():
+        column = "generation_s" if record["activity"] == "test generation" else f"sut {record['activity']}"
+        spent = [1000 * row[column] for row in rows if row["mutation"] == record["mutation"]]
+        assert (record["tests"], record["mean_ms"]) == (len(spent), pytest.approx(np.mean(spent)))
+        assert record["deviation_ms"] == pytest.approx(np.std(spent))
+    assert len(times.records or ()) == 2 * len(outcome.campaign.mutations)
+    page = (plain / "fuzz.html").read_text()
+    assert 'id="times"' in page
+    assert page.count("<rect") > sum(len(values["tests"]) for values in drawn.values())
 
 
 def test_bins_are_those_of_the_study(tmp_path: Path) -> None:
@@ -361,7 +389,11 @@ def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
         task="detection",
         targets=["car"],
         suts=0,
-        fuzz={"mutations": ["change_color", "add_car"], "prune_below": 90},
+        fuzz={
+            "quota": {"change_color": 4, "add_car": 1},
+            "mutations": ["change_color", "add_car"],
+            "prune_below": 90,
+        },
     )
     text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
     study.write_text(text)

@@ -204,6 +204,7 @@ def test_by_command_with_gate_and_junit(
                     {"measure": "new_failures", "against": str(campaign.path), "at_most": worse - 1},
                     {"measure": "failures_per_1000", "mutation": "change_color", "at_most": 999},
                     {"measure": "phantom", "at_most": 0, "sut": "new"},
+                    {"measure": "failures_per_1000", "at_most": 1000, "bound": "point"},
                 ]
             }
         )
@@ -213,6 +214,20 @@ def test_by_command_with_gate_and_junit(
     decided = [(row["outcome"], row["measured"]) for row in json.loads(verdicts.read_text())]
     assert decided[:2] == [("PASS", failing), ("FAIL", worse)]
     assert decided[3] == ("PASS", 0)
+    assert decided[4] == ("PASS", pytest.approx(1000 * failing / TESTS))
+    mixture = {"measure": "failures_per_1000", "at_most": 1000, "bound": "point"}
+    rules.write_text(yaml.safe_dump({"rules": [mixture]}))
+    adverse_here("check", campaign.path, rules, "--json", verdicts).expect(0)
+    (row,) = json.loads(verdicts.read_text())
+    first = read_outcome(campaign)
+    shares = first.campaign.shares
+    (tests,) = first.tests.values()
+    wanted = 0.0
+    for mutation, share in shares.items():
+        mine = [test.failed for test in tests if test.mutation == mutation]
+        wanted += 1000 * share / sum(shares.values()) * sum(mine) / len(mine)
+    assert row["measured"] == pytest.approx(wanted)
+    assert "change_color 80 %" in row["requirement"]
     for rule, words in (
         ({"measure": "new_failures", "at_most": 0}, "against"),
         ({"measure": "failures", "at_most": 0, "mutation": "add_cow"}, "no mutation"),

@@ -163,3 +163,18 @@ def test_realistic_paint_leaves_tyres_windows_and_lights_alone(tmp_path: Path) -
     plain = propose("change_color", scene, resources, generator(2), Options())
     assert isinstance(plain, Recipe)
     assert not (apply(plain, scene, resources).scene.image == scene.image).all(axis=2)[118:124, 122:130].any()
+
+
+@pytest.mark.parametrize(("brightness", "fits"), [(120, True), (139, True), (150, False)])
+def test_light_is_compared_around_an_object_not_with_what_it_covers(
+    tmp_path: Path, brightness: int, *, fits: bool
+) -> None:
+    """A black car fits a grey street, unless the street that it comes from was lit otherwise."""
+    donor = with_object(street("donor", brightness=brightness), car_mask(), AT, colour=(20, 20, 20))
+    resources = resources_of([donor], tmp_path)
+    by_surroundings = Options(light_of="surroundings", light_within=20)
+    found = propose("add_car", street(), resources, generator(1), by_surroundings)
+    assert isinstance(found, Recipe) == fits
+    paper = propose("add_car", street(), resources, generator(1), Options())
+    assert isinstance(paper, Rejected)
+    assert paper.reason == "light"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.engines import EngineName, Scheduler, open_engine
 from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Trust, Workers, trusted_plugins
 from adverse.cli.runs import interrupts
 from adverse.cli.sealing import say_remade, say_stale
@@ -301,6 +302,8 @@ def check_requirements(
     file: RequirementsPath,
     out: CheckFolder = None,
     workers: Workers = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     fresh: Fresh = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
@@ -317,14 +320,12 @@ def check_requirements(
 
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse.processes import all_cores
     from adverse.report.requirements import requirement_lines, requirement_tables, write_requirements_page
     from adverse.requirements.file import read_requirements
     from adverse.requirements.results import as_data, as_verdict, save
     from adverse.requirements.run import run_check
     from adverse.requirements.verdicts import exit_code
-    from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.local import InlineEngine, LocalEngine
+    from adverse.study.engines import Stop
 
     requirements_file = read_requirements(file)
     folder = (
@@ -332,11 +333,13 @@ def check_requirements(
     )
     console = Console(quiet=quiet)
     watch, stop = ProgressWatcher(console), Stop()
-    count = all_cores() if workers is None else workers
-    engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
     checked = None
-    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        checked = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        open_engine(requirements_file.study, folder / "logs", workers, engine, scheduler) as opened,
+        interrupts(stop),
+    ):
+        checked = run_check(requirements_file, folder, opened, watch=watch, stop=stop, fresh=fresh)
     if checked is None:
         watch.note(f"stopped; finished work is kept in {folder}. Run the same command to resume.")
         raise typer.Exit(EXIT_INTERRUPTED)

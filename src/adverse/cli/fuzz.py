@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from rich.console import Console as RichConsole
 from typer.core import TyperGroup
 
 from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.engines import EngineName, Scheduler, open_engine
 from adverse.cli.options import (
     DataFormat,
     DataOptions,
@@ -27,9 +29,11 @@ from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from adverse.fuzz.outcome import CampaignOutcome
+    from adverse.fuzz.run import CampaignRun
+    from adverse.study.spec import StudyFile
 
 StudyPath = Annotated[
     Path, typer.Argument(metavar="STUDY", help="The study file (YAML), with a fuzz: section.")
@@ -113,6 +117,8 @@ def run(
     guided: Guided = False,  # noqa: FBT002
     against: Against = None,
     seed: Seed = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     fresh: Fresh = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
@@ -126,16 +132,12 @@ def run(
     Only failures are kept: image, ground truth, recipe, and the answers of the SUTs before and after.
     """
     from adverse.fuzz.folder import UNGUIDED, CampaignFolder
-    from adverse.processes import all_cores
-    from adverse.study.engines import Stop
-    from adverse.study.engines.local import InlineEngine, LocalEngine
+    from adverse.fuzz.run import run_campaign
     from adverse.study.spec import read_study
 
     file = read_study(study)
     folder = out or file.folder / "runs" / f"{file.study.name}-fuzz{'-guided' if guided else ''}"
     console = Console(quiet=quiet)
-    count = all_cores() if workers is None else workers
-    stop = Stop()
     campaigns = [(folder, guided)]
     if guided and against is None:
         against = folder / UNGUIDED
@@ -144,29 +146,14 @@ def run(
         CampaignFolder(path).refuse_files_of_others()
     code = EXIT_PASS
     for path, is_guided in campaigns:
-        from adverse.fuzz.run import run_campaign
-
         watch = ProgressWatcher(console)
         if len(campaigns) > 1:
             watch.note("the guided campaign" if is_guided else "first an unguided campaign, to compare with")
-        engine = LocalEngine(count, path / "logs") if count else InlineEngine()
-        status = "interrupted"
-        with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-            status = run_campaign(
-                file,
-                path,
-                engine,
-                tests=tests,
-                watch=watch,
-                stop=stop,
-                guided=is_guided,
-                seed=seed,
-                fresh=fresh,
-            ).status
-        if status == "interrupted":
-            watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
-            raise typer.Exit(EXIT_INTERRUPTED)
-        code = EXIT_INCOMPLETE if status == "saturated" else code
+        work = partial(
+            run_campaign, file, path, tests=tests, watch=watch, guided=is_guided, seed=seed, fresh=fresh
+        )
+        ran = _worked(work, file, path, watch, workers, engine, scheduler)
+        code = EXIT_INCOMPLETE if ran.status == "saturated" else code
     show(folder, against if guided else None, quiet=quiet)
     raise typer.Exit(code)
 
@@ -179,6 +166,8 @@ def replay(
     failures: Failures = False,  # noqa: FBT002
     junit: Junit = None,
     workers: Workers = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     fresh: Fresh = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
@@ -198,13 +187,10 @@ def replay(
     from adverse.fuzz.regression import compare_suites
     from adverse.fuzz.replay import replay_campaign
     from adverse.fuzz.verify import REWRITES, open_campaign
-    from adverse.processes import all_cores
     from adverse.report.suites import suite_headline
     from adverse.requirements.suite_rules import each_test
     from adverse.requirements.verdicts import to_junit
     from adverse.store.durable import write_file
-    from adverse.study.engines import Stop
-    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.spec import read_study
 
     original = open_campaign(folder, rewrites=REWRITES)
@@ -212,18 +198,9 @@ def replay(
     path = out or file.folder / "runs" / f"{file.study.name}-replay"
     CampaignFolder(path).refuse_files_of_others()
     console = Console(quiet=quiet)
-    count = all_cores() if workers is None else workers
-    watch, stop = ProgressWatcher(console), Stop()
-    engine = LocalEngine(count, path / "logs") if count else InlineEngine()
-    status = "interrupted"
-    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        ran = replay_campaign(
-            original, file, path, engine, watch=watch, stop=stop, only_failures=failures, fresh=fresh
-        )
-        status = ran.status
-    if status == "interrupted":
-        watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
-        raise typer.Exit(EXIT_INTERRUPTED)
+    watch = ProgressWatcher(console)
+    work = partial(replay_campaign, original, file, path, watch=watch, only_failures=failures, fresh=fresh)
+    _worked(work, file, path, watch, workers, engine, scheduler)
     show(path, None, quiet=quiet)
     before, after = read_outcome(original), read_outcome(CampaignFolder(path))
     if len(before.suts) == len(after.suts) == 1 or set(before.suts) & set(after.suts):
@@ -232,6 +209,31 @@ def replay(
         write_file(junit, to_junit(each_test(after), suite=f"adverse fuzz replay {path.name}").encode())
         console.say(f"written: {junit}")
     raise typer.Exit(EXIT_PASS)
+
+
+def _worked(
+    work: Callable[..., CampaignRun],
+    file: StudyFile,
+    path: Path,
+    watch: ProgressWatcher,
+    workers: int | None,
+    engine: str,
+    scheduler: str | None,
+) -> CampaignRun:
+    """Do the work of a campaign with the engine that options ask for; the command ends if it is stopped."""
+    from adverse.study.engines import Stop
+
+    stop, ran = Stop(), None
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        open_engine(file, path / "logs", workers, engine, scheduler) as opened,
+        interrupts(stop),
+    ):
+        ran = work(engine=opened, stop=stop)
+    if ran is None or ran.status == "interrupted":
+        watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    return ran
 
 
 @fuzz.command("export")

@@ -25,23 +25,25 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import subsets
+from adverse.data.cityscapes_layers import PolygonLayers
 from adverse.data.cityscapes_truth import (
     OBJECTS,
     PIXEL_CLASSES,
     objects_by_instance,
     objects_by_polygon,
+    objects_in,
     void_pixels,
 )
 from adverse.data.depth import DisparityDepth
 from adverse.data.files import absent, inside, read_model
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import natural
-from adverse.data.maps import InstanceFile, LabelFile
+from adverse.data.maps import InstanceFile, LabelFile, LabelParts
 from adverse.data.rig import CAMERA_AXES, turned
 from adverse.data.truth import Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import dataset
-from adverse.types import Camera, Dataset, Frame, Log, Split
+from adverse.types import Camera, Dataset, Frame, Log, Source, Split
 
 Matrix = NDArray[np.float64]
 EARTH_RADIUS_M = 6371000.0
@@ -140,6 +142,7 @@ def cityscapes(
     annotations: Literal["gtFine", "gtCoarse"] = "gtFine",
     boxes: Literal["instances", "polygons"] = "instances",
     logs: Literal["image", "sequence"] = "image",
+    instances: Literal["maps", "from_labels"] = "maps",
     instance_masks: bool = False,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
     policy: ImagePolicy = DEFAULT_POLICY,
@@ -148,19 +151,23 @@ def cityscapes(
 
     `split` names the folders: {test: val}; without it all of them are the test split. `boxes` are drawn
     around what is visible (instances) or around the polygons. `logs`: every image is its own, or a sequence.
-    `instance_masks` reads the pixels of each object; a study of instance segmentation sets it.
+    `instances`: objects are told apart by instance maps, or, where there are none, are the connected parts of
+    label maps, so those that touch are one. `instance_masks` reads the pixels of each object; a study of
+    instance segmentation sets it.
     """
     check_class_map(class_map, OBJECTS.values())
     categories = tuple(dict.fromkeys(renamed(name, class_map) for name in OBJECTS.values()))
-    if instance_masks and boxes != "instances":
+    if instance_masks and (boxes, instances) != ("instances", "maps"):
+        where, got = ("boxes", boxes) if boxes != "instances" else ("instances", instances)
         raise StudyError(
             "masks are read from instance maps",
-            where="data.boxes",
-            got=boxes,
-            fix="Leave boxes: out, or set task: detection.",
+            where=f"data.{where}",
+            got=got,
+            fix=f"Leave {where}: out, or set task: detection.",
         )
     truths = Truths(categories, Counter())
-    reading = _Reading(root, policy, annotations, boxes, class_map, truths, instance_masks)
+    from_labels = instances == "from_labels"
+    reading = _Reading(root, policy, annotations, boxes, class_map, truths, instance_masks, from_labels)
     made: list[Log] = []
     for kind, name, prefix in subsets.named(split):
         grouped: dict[str, list[_Named]] = defaultdict(list)
@@ -196,6 +203,7 @@ class _Reading:
     class_map: dict[str, str]
     truths: Truths
     masks: bool
+    from_labels: bool
     read: list[Path] = field(default_factory=list)
 
     def images(self, kind: Split, name: str | None) -> list[_Named]:
@@ -232,12 +240,12 @@ class _Reading:
             size, fault = _measured(image)
             image = ImageFile(member.path, self.policy, size)
             camera = self._camera(member)
-            objects = self._objects(member, size) if size else []
+            objects = self._objects(member, image, size) if size else []
             void = void_pixels(self._beside(member, "instanceIds"), size) if self.masks and size else None
             mask_size = None if void is None else void.size
             truth, wrong = self.truths.of(objects, image, mask_size=mask_size, void=void)
             label, right = self._beside(member, "labelIds"), self._other(member, "rightImg8bit", ".png")
-            instance = self._beside(member, "instanceIds")
+            instances, behind = self._instances(member, image)
             disparity = self._other(member, "disparity", ".png")
             depth = None
             if camera is not None and disparity is not None:
@@ -257,13 +265,27 @@ class _Reading:
                 depth_m=depth,
                 labels=LabelFile(label, image) if label.is_file() else None,
                 fault=fault or wrong,
-                instances=InstanceFile(instance, image, first=1000) if instance.is_file() else None,
+                instances=instances,
+                behind=behind,
             )
             frames.append(frame)
         return frames
 
-    def _objects(self, image: _Named, size: Size) -> list[Any]:
-        kind = "instanceIds" if self.boxes == "instances" else "polygons"
+    def _instances(self, member: _Named, image: ImageFile) -> tuple[Source | None, Source | None]:
+        """Return what tells objects apart, and what tells which are hidden."""
+        if self.from_labels:
+            label = self._beside(member, "labelIds")
+            return (LabelParts(LabelFile(label, image), tuple(OBJECTS)) if label.is_file() else None), None
+        path, polygons = self._beside(member, "instanceIds"), self._beside(member, "polygons")
+        if not path.is_file():
+            return None, None
+        layers = PolygonLayers(polygons, image) if polygons.is_file() else None
+        return InstanceFile(path, image, first=1000), layers
+
+    def _objects(self, image: _Named, source: ImageFile, size: Size) -> list[Any]:
+        kind = "polygons"
+        if self.boxes == "instances":
+            kind = "labelIds" if self.from_labels else "instanceIds"
         path = self._beside(image, kind)
         missing = absent(path, "annotation")
         if missing is not None:
@@ -275,6 +297,9 @@ class _Reading:
                 fix="Add the file, set boxes: to the other kind, or choose a split that has truth.",
             )
         self.read.append(path)
+        if kind == "labelIds":
+            parts = LabelParts(LabelFile(path, source), tuple(OBJECTS))()
+            return objects_in(parts, path, self.class_map)
         if self.boxes == "instances":
             return objects_by_instance(path, size, self.class_map, masks=self.masks)
         return objects_by_polygon(path, size, self.class_map)

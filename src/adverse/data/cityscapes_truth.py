@@ -96,7 +96,13 @@ def objects_by_instance(
     path: Path, size: Size, class_map: Mapping[str, str], *, masks: bool = False
 ) -> list[AnnotatedObject]:
     """Return the boxes around what is visible of each object; a group's parts are ignored."""
-    ids = INSTANCES.read(path, size)
+    return objects_in(INSTANCES.read(path, size), path, class_map, masks=masks)
+
+
+def objects_in(
+    ids: NDArray[np.integer], path: Path, class_map: Mapping[str, str], *, masks: bool = False
+) -> list[AnnotatedObject]:
+    """Return the objects of an instance map (H,W) as Cityscapes numbers them, read from a file."""
     values, index = np.unique(ids, return_inverse=True)
     boxes = find_objects(index.reshape(ids.shape) + 1)
     objects = []
@@ -126,12 +132,8 @@ def void_pixels(path: Path, size: Size) -> Masks:
 
 def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
     """Return the boxes around the polygons, hidden parts too, cut at the border; groups are ignored."""
-    drawn = read_model(path, "polygon", _Polygons)
-    if (drawn.imgWidth, drawn.imgHeight) != size:
-        got = f"{drawn.imgWidth}x{drawn.imgHeight} pixels"
-        raise _wrong(path, got, f"{size[0]}x{size[1]}, as the image")
     objects = []
-    for number, polygon in enumerate(drawn.objects):
+    for number, polygon in enumerate(read_polygons(path, size)):
         where = f"{path}, field objects[{number}]"
         group = polygon.label.endswith(GROUP) and polygon.label != "polegroup"
         name = polygon.label.removesuffix(GROUP) if group else polygon.label
@@ -155,7 +157,9 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Corner = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
-class _Drawn(BaseModel):
+class Polygon(BaseModel):
+    """What was drawn around one thing."""
+
     label: str
     polygon: list[_Corner] = Field(min_length=1)
     deleted: int | bool = 0
@@ -164,7 +168,16 @@ class _Drawn(BaseModel):
 class _Polygons(BaseModel):
     imgWidth: int = Field(gt=0)  # noqa: N815 - their name
     imgHeight: int = Field(gt=0)  # noqa: N815
-    objects: list[_Drawn]
+    objects: list[Polygon]
+
+
+def read_polygons(path: Path, size: Size) -> list[Polygon]:
+    """Read what was drawn on an image of a size, in the order in which it was: from back to front."""
+    drawn = read_model(path, "polygon", _Polygons)
+    if (drawn.imgWidth, drawn.imgHeight) != size:
+        got = f"{drawn.imgWidth}x{drawn.imgHeight} pixels"
+        raise _wrong(path, got, f"{size[0]}x{size[1]}, as the image")
+    return drawn.objects
 
 
 def _parts(group: NDArray[np.bool_], label: str, where: str, *, masks: bool) -> Iterator[AnnotatedObject]:

@@ -19,6 +19,7 @@ root/
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -31,12 +32,21 @@ from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
-from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
+from adverse.data.maps import (
+    NAMES_FILE,
+    InstanceFile,
+    LabelFile,
+    LabelParts,
+    PixelClasses,
+    read_pixel_classes,
+)
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
-from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
+from adverse.types import Camera, Dataset, Frame, Log, Source, Split, Truth
 
 TRUTH_FILE = "truth.json"
+THINGS = ["person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "animal"]
+"""Classes whose connected parts are objects, unless a study names others."""
 
 
 def looks_like(path: Path) -> dict[str, Any] | None:
@@ -59,6 +69,8 @@ def folder(
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
     pixel_classes: PixelClasses | None = None,
+    instances: Literal["maps", "from_labels"] = "maps",
+    things: list[str] = THINGS,
     logs: Literal["folder", "image"] = "folder",
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
@@ -67,13 +79,19 @@ def folder(
     `truth` is the COCO file, relative to root (truth.json, where there is one). With a truth file only the
     images it lists are used; without, there are no categories. `split` names the folder of each split.
     A frame's id is log/name, its log being the folder below root (below the split's folder, if split).
-    `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one). `logs`: the
+    `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one). `instances`:
+    objects are told apart by the maps in instances/, or are the connected parts of the classes that `things`
+    names in label maps, so those that touch are one. `logs`: the
     images of a folder are one log, or every image is its own, as photographs taken independently are.
     """
+    names_file = root / NAMES_FILE
+    named = pixel_classes is None and names_file.is_file()
+    names = read_pixel_classes(names_file) if named else pixel_classes or {}
+    parts = _thing_ids(names, things) if instances == "from_labels" else None
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
     notes: Counter[str] = Counter()
     annotated = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
-    reading = _Reading(root, policy, depth_scale_m, depth_resample, annotated, notes)
+    reading = _Reading(root, policy, depth_scale_m, depth_resample, annotated, notes, parts)
     found: list[Log] = []
     for kind, base, prefix in bases:
         folders = log_folders(base, root, annotated.images if annotated else ())
@@ -90,12 +108,23 @@ def folder(
     categories = annotated.categories if annotated else ()
     robot_file = root / rig.ROBOT_FILE
     robot = rig.read_robot(robot_file) if robot_file.is_file() else None
-    names_file = root / NAMES_FILE
-    named = pixel_classes is None and names_file.is_file()
-    names = read_pixel_classes(names_file) if named else pixel_classes or {}
     side_files = {*reading.side_files, *((robot_file,) if robot else ()), *((names_file,) if named else ())}
     files = (*((annotated.path,) if annotated else ()), *sorted(side_files))
     return Dataset(root.resolve().name, categories, tuple(found), files, dict(+notes), robot, names)
+
+
+def _thing_ids(names: Mapping[int, str], things: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids of the classes whose connected parts are objects, or say that there are none."""
+    ids = tuple(number for number, name in sorted(names.items()) if name in things)
+    if not ids:
+        raise DataError(
+            "no pixel class has objects",
+            where="data.things",
+            got=f"{', '.join(things)}; pixel classes: {', '.join(names.values()) or 'none'}",
+            wanted="names of classes whose connected parts are objects",
+            fix=f"Name them in things:, and the ids of label maps in {NAMES_FILE}.",
+        )
+    return ids
 
 
 def _alone(frame: Frame, split: Split) -> Log:
@@ -122,6 +151,8 @@ class _Reading:
     resample: Resample
     known: _Known | None
     notes: Counter[str]
+    things: tuple[int, ...] | None
+    """The classes whose connected parts are objects; None: instance maps tell."""
     side_files: set[Path] = field(default_factory=set)
 
     def log(self, log_folder: LogFolder, base: Path, split: Split, prefix: str) -> Log | None:
@@ -162,10 +193,15 @@ class _Reading:
                 depth_m=DepthFile(depth, image, self.scale_m, self.resample) if depth else None,
                 labels=LabelFile(label, image) if label else None,
                 fault=fault,
-                instances=InstanceFile(instance, image) if instance else None,
+                instances=self._instances(image, label, instance),
             )
             frames.append(frame)
         return Log(log_id, tuple(frames), split)
+
+    def _instances(self, image: ImageFile, label: Path | None, instance: Path | None) -> Source | None:
+        if self.things is not None:
+            return LabelParts(LabelFile(label, image), self.things) if label else None
+        return InstanceFile(instance, image) if instance else None
 
     def _truth(self, path: Path, frame_id: str) -> tuple[Truth, str | None, Key, Size | None]:
         missing = absent(path, "image")

@@ -18,8 +18,8 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
+from adverse.fuzz.guide import kind_of
 from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000, weights_text
-from adverse.fuzz.rounds import kind_of
 
 METHOD = "linearised"
 SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}

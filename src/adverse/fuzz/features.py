@@ -53,6 +53,29 @@ def features_of(recipe: Recipe, made: Mutated, base: Scene) -> dict[str, str]:
     return features
 
 
+SEEN = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
+MASTERED = (90.0, 95.0, 97.0, 98.0, 99.0)
+COVERED = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""Where classes end: of how much of an object is seen, of a score in percent, of a share of the image."""
+
+
+def hints_of(made: Mutated, base: Scene, seen: float | None, score: float | None) -> dict[str, str]:
+    """Return what tells how likely a test fails before it is run, for a guided search.
+
+    `seen` is how much of the object a SUT saw in the base, `score` its score there; None: not known.
+    """
+    hints = {"pixels": _class_of(float(made.mask.mean()), COVERED)}
+    if seen is not None and made.instance in base.things:
+        hints["seen before"] = _class_of(seen, SEEN)
+    if score is not None:
+        hints["score before"] = _class_of(score, MASTERED)
+    return hints
+
+
+def _class_of(value: float, ends: tuple[float, ...]) -> str:
+    return str(int(np.searchsorted(ends, value, side="right")))
+
+
 def size_words(share: float) -> str:
     """Return the class of size of a longest side, as a share of the width of the image.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adverse.fuzz.bandit import Arm
+from adverse.fuzz.guide import Arm, Guide
 from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import Bins, Score, Scorer
 from adverse.semantic import Options
@@ -90,8 +90,8 @@ class TestUnit:
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]
     drawn_before: bytes
-    known: tuple[str, ...] = ()
-    """Objects that failed already, which a guided search does not try again."""
+    guide: Guide | None = None
+    """What a guided search knows when the round begins."""
 
 
 class ReplayedTest(NamedTuple):

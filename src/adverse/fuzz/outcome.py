@@ -12,9 +12,9 @@ import numpy as np
 
 from adverse.curves.interval import Interval, interval_cells, korn_graubard, stratified
 from adverse.errors import StoreError
-from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.discovery import expected, permuted, steps
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
+from adverse.fuzz.guide import Guide
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
 from adverse.fuzz.rounds import Rounds, results_digest
@@ -170,7 +170,9 @@ class CampaignOutcome:
                         bins={name: bins[name] for name in self.campaign.bins},
                         faults=sum(test.fault is not None for test in mine),
                         published_scorer=_published(scored, self.campaign.bins),
-                        per_1000=mixed_per_1000(scored, weights) if weights else per_1000(scored),
+                        per_1000=mixed_per_1000(scored, [test.bin is not None for test in scored], weights)
+                        if weights
+                        else per_1000(scored),
                         weights=weights,
                     )
                 )
@@ -296,8 +298,8 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
 
 
 def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
-    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
-    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, bandit)
+    guide = Guide(campaign.classes, campaign.seed) if campaign.guided else None
+    rounds = Rounds(campaign.shares, campaign.bases, campaign.seed, campaign.requested, guide)
     for stream in rounds.streams:
         while not stream.over:
             names = [unit.id for unit in stream.next_round()]
@@ -320,8 +322,8 @@ def rate_per_1000(tests: Sequence[Case], hit: Sequence[bool], *, confidence: flo
     return korn_graubard(counts, list(trials.values()), confidence=confidence).scaled(1000)
 
 
-def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Interval:
-    """Return inconsistencies per 1,000 tests of which each mutation has the share that its weight says.
+def mixed_per_1000(tests: Sequence[Case], hit: Sequence[bool], weights: Mapping[str, float]) -> Interval:
+    """Return hits per 1,000 tests of which each mutation has the share that its weight says.
 
     Undefined while a mutation that counts has no test.
     """
@@ -330,7 +332,7 @@ def mixed_per_1000(tests: Sequence[Case], weights: Mapping[str, float]) -> Inter
     hits, trials = (
         np.array([[counts[log, name] for name in mutations] for log in logs]).reshape(-1, len(mutations))
         for counts in (
-            Counter((test.log, test.mutation) for test in tests if test.bin is not None),
+            Counter((test.log, test.mutation) for test, is_hit in zip(tests, hit, strict=True) if is_hit),
             Counter((test.log, test.mutation) for test in tests),
         )
     )

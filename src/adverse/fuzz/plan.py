@@ -242,7 +242,7 @@ def _judged_as(file: StudyFile, dataset: Dataset) -> Dataset:
 
 
 def _sources(frame: Frame) -> list[Source]:
-    sources = (frame.image, frame.labels, frame.instances, *depth_sources(frame))
+    sources = (frame.image, frame.labels, frame.instances, frame.behind, *depth_sources(frame))
     return [source for source in sources if source is not None]
 
 

@@ -14,8 +14,8 @@ from statistics import fmean
 
 from adverse.content import ChangedError, digest
 from adverse.errors import DataError, StoreError, StudyError
-from adverse.fuzz.bandit import Arm
 from adverse.fuzz.folder import CampaignFolder
+from adverse.fuzz.guide import Arm
 from adverse.fuzz.job import ReplayedTest, ReplayUnit, Row
 from adverse.fuzz.outcome import CampaignOutcome, read_outcome
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, before_of, plan_campaign
@@ -145,8 +145,7 @@ def _bases(progress: CampaignInProgress, campaign: CampaignPlan, places: list[in
 def _units(rows: list[Row], places: dict[str, int]) -> list[ReplayUnit]:
     tests = []
     for row in rows:
-        mutation, object_class, position, size = row["arm"]
-        arm = Arm(mutation, object_class, None if position is None else tuple(position), size)
+        arm = Arm(*row["arm"])
         tests.append(ReplayedTest(arm, row["recipe"], row["picture"], places[row["base"]]))
     return [
         ReplayUnit(f"replay-{at:08d}", at, tuple(tests[at : at + UNIT])) for at in range(0, len(tests), UNIT)

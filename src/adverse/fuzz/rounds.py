@@ -14,17 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from adverse.content import digest
-from adverse.fuzz.bandit import Arm, Bandit
+from adverse.fuzz.guide import Arm, Guide
 from adverse.fuzz.job import DUPLICATE, TestUnit, packed_keys
 from adverse.seeds import generator
 
 ROUND = 512
 """Draws of a round."""
-GUIDED_ROUND = 128
-"""Draws of a round of a guided search: it learns from one to the next."""
 UNIT = 32
 """Draws that are done together."""
+GUIDED_ROUND, GUIDED_UNIT = 32, 8
+"""The same of a guided search, which learns from one round to the next; its rounds grow with its tests."""
+GUIDED_IDLE = 128
+"""Draws without a test after which a guided search gives up."""
 BASES = 8
 """Base frames that the draws of a unit share, so that decoding one serves several."""
 DRAWS_PER_TEST = 20
@@ -61,19 +65,18 @@ class Stream:
     bases: Sequence[int]
     seed: int
     wanted: int
-    bandit: Bandit | None = None
+    guide: Guide | None = None
     tests: list[Row] = field(default_factory=list)
     by_mutation: dict[str, Counter[str]] = field(default_factory=dict)
     draws: int = 0
     barren: bool = False
-    """Whether the last round gave no test at all."""
+    """Whether the last draws, of a whole round at least, gave no test at all."""
 
     def __post_init__(self) -> None:
         self._known: list[str] = []
         self._recipes: set[str] = set()
         self._pictures: set[str] = set()
-        self._failing: set[str] = set()
-        self._kinds: Counter[tuple[str, ...]] = Counter()
+        self._last_test = 0
 
     @property
     def missing(self) -> int:
@@ -87,34 +90,45 @@ class Stream:
 
     def next_round(self) -> list[TestUnit]:
         """Return the units of the next round, in order."""
-        size = ROUND if self.bandit is None else GUIDED_ROUND
-        arms = [self._arm(draw) for draw in range(self.draws, self.draws + size)]
         drawn_before = packed_keys(self._known)
+        size, each = ROUND, UNIT
+        if self.guide is not None:
+            size, each = (
+                min(max(len(self.tests) // 4 // GUIDED_UNIT * GUIDED_UNIT, GUIDED_ROUND), ROUND),
+                GUIDED_UNIT,
+            )
         units = []
-        for start in range(0, size, UNIT):
-            first = self.draws + start
+        for first in range(self.draws, self.draws + size, each):
             name = f"{self.name}-{first:08d}"
-            chosen = generator(self.seed, "bases", name).permutation(len(self.bases))[:BASES]
-            places = tuple(self.bases[number] for number in chosen.tolist())
-            these = tuple(arms[start : start + UNIT])
-            known = tuple(sorted(self._failing)) if self.bandit is not None else ()
-            units.append(TestUnit(name, self.seed, self.name, first, these, places, drawn_before, known))
+            arms = tuple(self._arm(draw) for draw in range(first, first + each))
+            places = self._bases_of(name, (first - self.draws) // each)
+            units.append(
+                TestUnit(name, self.seed, self.name, first, arms, places, drawn_before, guide=self.guide)
+            )
         return units
+
+    def _bases_of(self, name: str, number: int) -> tuple[int, ...]:
+        """Return the frames of a unit; in a guided search the units of a round have different ones."""
+        if self.guide is None:
+            order = generator(self.seed, "bases", name).permutation(len(self.bases))
+        else:
+            order = generator(self.seed, "bases", f"{self.name} {self.draws}").permutation(len(self.bases))
+            order = np.roll(order, -BASES * number)
+        return tuple(self.bases[at] for at in order[:BASES].tolist())
 
     def take(self, units: Sequence[Sequence[Row]]) -> None:
         """Take in the rows of a round's units, in order, up to the tests that are wanted."""
-        before = len(self.tests)
         for row in _until(units, self.missing):
             self._take(row)
         self._known = sorted(self._recipes | self._pictures)
-        self.barren = len(self.tests) == before
+        self.barren = self.draws - self._last_test >= (ROUND if self.guide is None else GUIDED_IDLE)
 
     def enough(self, units: Sequence[Sequence[Row]]) -> bool:
         """Tell whether the finished first units of a round already hold the tests that are missing."""
         return sum(1 for _ in _tests(units, self._pictures)) >= self.missing
 
     def _arm(self, draw: int) -> Arm:
-        return Arm(self.name) if self.bandit is None else self.bandit.choose(draw)
+        return Arm(self.name) if self.guide is None else self.guide.choose(draw)
 
     def _take(self, row: Row) -> None:
         self.draws += 1
@@ -128,20 +142,9 @@ class Stream:
             self._recipes.add(row["key"])
             self._pictures.add(row["picture"])
             self.tests.append(row)
-        if self.bandit is not None:
-            position = tuple(rest[1]) if rest[1] is not None else None
-            arm = Arm(mutation, rest[0], position, rest[2])
-            self.bandit.learn(arm, tested=new, worth=self._worth(row) if new else 0.0)
-
-    def _worth(self, row: Row) -> float:
-        """Return what a test was worth: a failure less the more often its kind is known, a pass nothing."""
-        if not row["kept"]:
-            return 0.0
-        kind = kind_of(row["features"])
-        known = self._kinds[kind]
-        self._kinds[kind] += 1
-        self._failing.add(row["thing"])
-        return 1 / (1 + known)
+            self._last_test = self.draws
+        if self.guide is not None:
+            self.guide.learn(Arm(mutation, *rest), row if new else None)
 
 
 class Rounds:
@@ -153,12 +156,12 @@ class Rounds:
         bases: Sequence[int],
         seed: int,
         wanted: int,
-        bandit: Bandit | None = None,
+        guide: Guide | None = None,
     ) -> None:
-        self.turns = turns(shares, wanted) if bandit is None else [GUIDED] * wanted
+        self.turns = turns(shares, wanted) if guide is None else [GUIDED] * wanted
         quota = Counter(self.turns)
-        names = list(shares) if bandit is None else [GUIDED]
-        self.streams = [Stream(name, bases, seed, quota[name], bandit) for name in names]
+        names = list(shares) if guide is None else [GUIDED]
+        self.streams = [Stream(name, bases, seed, quota[name], guide) for name in names]
 
     @property
     def tests(self) -> list[Row]:
@@ -193,11 +196,6 @@ class Rounds:
     def digest(self) -> str:
         """Return the hash of all that tests came to; the same however the work was cut or ordered."""
         return results_digest(self.draws, self.tests, self.by_mutation)
-
-
-def kind_of(features: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the kind of a test: all of its features but which object it is about."""
-    return tuple(f"{name} {value}" for name, value in sorted(features.items()) if name != "object")
 
 
 def results_digest(draws: int, tests: Sequence[Row], refused: Mapping[str, Mapping[str, int]]) -> str:

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import adverse
 from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, user_cache, what_happened
 from adverse.errors import StoreError
-from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
+from adverse.fuzz.guide import Guide
 from adverse.fuzz.job import BaseUnit, FuzzJob, ReplayUnit, Row, TestUnit
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
-from adverse.fuzz.rounds import UNIT, Rounds, Stream
+from adverse.fuzz.rounds import Rounds, Stream
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
 from adverse.store.durable import write_file
@@ -154,8 +154,8 @@ class CampaignInProgress:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
         job = self.with_resources(bases)
-        bandit = Bandit(campaign.classes, campaign.seed) if guided else None
-        rounds = Rounds(campaign.shares, bases.places, campaign.seed, wanted, bandit)
+        guide = Guide(campaign.classes, campaign.seed) if guided else None
+        rounds = Rounds(campaign.shares, bases.places, campaign.seed, wanted, guide)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
         try:
@@ -178,7 +178,7 @@ class CampaignInProgress:
     ) -> list[Sequence[Any]]:
         """Return the rows of the round's units: all of them, or as many as the missing tests need."""
         units = stream.next_round()
-        needed = min(len(units), -(-stream.missing // UNIT))
+        needed = min(len(units), -(-stream.missing // len(units[0].arms)))
         while True:
             to_do = [unit for unit in units[:needed] if (TESTS, unit.id) not in self.done]
             feed.extend(to_do)

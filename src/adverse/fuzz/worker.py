@@ -5,13 +5,14 @@ Base scenes stay in memory, so that each is decoded once for as long as there is
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ import numpy as np
 
 from adverse.content import Changed, ChangedError, PlannedFiles
 from adverse.errors import DataError, MutationError, one_line
-from adverse.fuzz.bandit import GRID, Arm
-from adverse.fuzz.features import features_of
+from adverse.fuzz.features import THIRDS, features_of, hints_of
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
+from adverse.fuzz.guide import CANDIDATES, Arm, Guide
 from adverse.fuzz.job import (
     DUPLICATE,
     BaseUnit,
@@ -96,6 +97,25 @@ def _size(scene: Scene | str) -> int:
 
 UNCHANGED = "nothing changed"
 OTHER_PICTURE = "its recipe makes another picture now"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mutated scene that a draw may become."""
+
+    recipe: Recipe
+    base: Scene
+    mutated: Mutated
+
+    @cached_property
+    def features(self) -> dict[str, str]:
+        """What can be said about it."""
+        return features_of(self.recipe, self.mutated, self.base)
+
+    @property
+    def thing(self) -> str:
+        """What was added or changed: the donor, or the base's own object."""
+        return self.recipe.donor or f"{self.base.id}#{self.mutated.instance}"
 
 
 @dataclass(frozen=True)
@@ -189,8 +209,9 @@ class FuzzWorker:
             numbered = enumerate(unit.tests, start=unit.first)
             return self._tests([self._replayed(number, test, avoid) for number, test in numbered], suts)
         drawn_before = set(unpacked_keys(unit.drawn_before))
+        guide = copy.deepcopy(unit.guide)  # what a unit expects of its own draws is its own
         drawn = [
-            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
+            self._draw(unit, unit.first + number, arm, drawn_before, avoid, guide)
             for number, arm in enumerate(unit.arms)
         ]
         return self._tests(drawn, suts)
@@ -282,41 +303,96 @@ class FuzzWorker:
                 why = OTHER_PICTURE
         return FuzzDraw(number, test.arm, Counter({why or "": 1}), None, None, None, 0.0)
 
-    def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
-        """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
+    def _draw(
+        self,
+        unit: TestUnit,
+        draw: int,
+        arm: Arm,
+        drawn_before: set[int],
+        avoid: Avoid,
+        guide: Guide | None,
+    ) -> FuzzDraw:
+        """Take the first of the unit's bases that takes the mutation; guided, the most promising scene."""
         began = time.perf_counter()
         rng = generator(unit.seed, "fuzz", unit.stream, str(draw))
         refused: Counter[str] = Counter()
-        wishes: list[tuple[str, ...]] = [unit.known, ()] if unit.known else [()]
-        for known, turn in product(wishes, range(len(unit.bases))):  # objects that failed already come last
-            place = unit.bases[(draw + turn) % len(unit.bases)]
-            scene = self.scenes.get(place, avoid)
-            if isinstance(scene, str) or avoid.reason(scene.id, arm.mutation) is not None:
-                refused["base frame that cannot be used"] += 1
-                continue
-            self.tell(Stage(MUTATING, scene.id, arm.mutation))
-            recipe = self._proposed(scene, arm, rng, refused, known)
-            if recipe is None:
-                continue
-            number = key_number(recipe.key())
-            if number in drawn_before:
-                refused[DUPLICATE] += 1
-                continue
-            try:
-                mutated = apply(recipe, scene, self.resources)
-            except MutationError as error:
-                refused[error.what] += 1
-                continue
-            picture = mutated.scene.picture
-            if picture == scene.picture:
+        made = self._candidates(unit, draw, arm, rng, drawn_before, avoid, refused)
+        if guide is not None and arm.asked:  # a draw that asks for nothing explores
+            promising = [
+                (
+                    guide.expected(each.features, each.base.id, each.thing, rng, self._hints(each)),
+                    -number,
+                    each,
+                )
+                for number, each in enumerate(islice(made, CANDIDATES))
+            ]
+            made = (each for _, _, each in sorted(promising, key=lambda entry: entry[:2], reverse=True))
+        for each in made:
+            picture = each.mutated.scene.picture
+            if picture == each.base.picture:
                 refused[UNCHANGED] += 1
                 continue
             if key_number(picture) in drawn_before:
                 refused[DUPLICATE] += 1
                 continue
-            drawn_before |= {number, key_number(picture)}
-            return FuzzDraw(draw, arm, refused, recipe, scene, mutated, time.perf_counter() - began)
+            drawn_before |= {key_number(each.recipe.key()), key_number(picture)}
+            if guide is not None:
+                guide.expect(each.features, each.base.id, each.thing)
+            spent = time.perf_counter() - began
+            return FuzzDraw(draw, arm, refused, each.recipe, each.base, each.mutated, spent)
         return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
+
+    def _candidates(
+        self,
+        unit: TestUnit,
+        draw: int,
+        arm: Arm,
+        rng: np.random.Generator,
+        drawn_before: set[int],
+        avoid: Avoid,
+        refused: Counter[str],
+    ) -> Iterator[Candidate]:
+        """Yield what the unit's bases make of a draw, where it asked, then elsewhere.
+
+        Another base comes first for each draw.
+        """
+        arms = [arm, Arm(arm.mutation, arm.object_class)] if arm.place or arm.size else [arm]
+        drawn: set[str] = set()
+        for wanted in arms:
+            most = len(drawn) + CANDIDATES // len(arms) if len(arms) > 1 else None
+            for turn in range(len(unit.bases)):
+                place = unit.bases[(draw + turn) % len(unit.bases)]
+                scene = self.scenes.get(place, avoid)
+                if isinstance(scene, str) or avoid.reason(scene.id, arm.mutation) is not None:
+                    refused["base frame that cannot be used"] += 1
+                    continue
+                if len(drawn) == most:
+                    break
+                self.tell(Stage(MUTATING, scene.id, arm.mutation))
+                recipe = self._proposed(scene, wanted, rng, refused)
+                if recipe is None:
+                    continue
+                if key_number(recipe.key()) in drawn_before or recipe.key() in drawn:
+                    refused[DUPLICATE] += 1
+                    continue
+                try:
+                    mutated = apply(recipe, scene, self.resources)
+                except MutationError as error:
+                    refused[error.what] += 1
+                    continue
+                drawn.add(recipe.key())
+                yield Candidate(recipe, scene, mutated)
+
+    def _hints(self, candidate: Candidate) -> dict[str, str]:
+        """Return what the answers to a base tell about a test on it: of the SUT that did worst."""
+        answers = [was for was in (self.job.before or {}).get(candidate.base.id, ()) if was is not None]
+        seen = [was.sightings.overlap.get(candidate.mutated.instance or 0) for was in answers]
+        return hints_of(
+            candidate.mutated,
+            candidate.base,
+            min((overlap for overlap in seen if overlap is not None), default=None),
+            min((was.score.percent for was in answers if was.score.percent is not None), default=None),
+        )
 
     def _proposed(
         self,
@@ -324,10 +400,8 @@ class FuzzWorker:
         arm: Arm,
         rng: np.random.Generator,
         refused: Counter[str],
-        known: Sequence[str],
     ) -> Recipe | None:
-        size_px = arm.size_px(scene.size[0])
-        cell = Cell(arm.object_class, arm.position, GRID, size_px, avoid=frozenset(known))
+        cell = Cell(arm.object_class, arm.position, (len(THIRDS), 1), arm.size_px(scene.size[0]))
         proposal = propose(
             arm.mutation, scene, self.resources, rng, self.job.options, where=cell, counted=refused
         )
@@ -354,6 +428,7 @@ class FuzzWorker:
         """Return the fields of a row that a test has: its recipe, each SUT's score and drop."""
         if attempt.recipe is None or attempt.base is None or attempt.mutated is None:
             return {}
+        candidate = Candidate(attempt.recipe, attempt.base, attempt.mutated)
         before = (self.job.before or {}).get(attempt.base.id, ())
         suts = {}
         kept = False
@@ -374,8 +449,9 @@ class FuzzWorker:
             "recipe": attempt.recipe.to_json(),
             "base": attempt.base.id,
             "log": attempt.base.log_id,
-            "thing": attempt.recipe.donor or f"{attempt.base.id}#{attempt.mutated.instance}",
-            "features": features_of(attempt.recipe, attempt.mutated, attempt.base),
+            "thing": candidate.thing,
+            "features": candidate.features,
+            "hints": self._hints(candidate),
             "suts": suts,
             "kept": kept,
         }

@@ -124,6 +124,18 @@ class Band:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """Upright bars of one width around places on the x axis, each with its count above it."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[int, ...]
+    wide: float
+    """On the x axis."""
+    colour: str
+
+
+@dataclass(frozen=True)
 class Mark:
     """A vertical line at a place, with a word beside it."""
 
@@ -151,6 +163,7 @@ class Panel:
     bands: Sequence[Band] = ()
     size: PanelSize = field(default=PanelSize())
     arrows: Sequence[Arrow] = ()
+    bars: Sequence[Bars] = ()
 
     def place(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Return points in pixels of the panel, with x and y last."""
@@ -167,6 +180,7 @@ class Panel:
         """Return all that is drawn, without the names of the lines."""
         parts = [*self._axes()]
         parts += [_polygon(band.colour, self._around(band)) for band in self.bands]
+        parts += [part for bars in self.bars for part in self._bars(bars)]
         parts += self._marks()
         symbols: list[str] = []
         for dots in self.dots:
@@ -202,13 +216,14 @@ class Panel:
 
     def legend(self, *, left: bool, wrapped: bool = True) -> str:
         """Name what is drawn above the panel, each in its colour; at the left in as many rows as it takes."""
-        named: list[tuple[str, str, Line | Dots | Band]] = [
+        named: list[tuple[str, str, Line | Dots | Band | Bars]] = [
             *(
                 (self.colour(number), "- - " if line.dashes else "\u2014 ", line)
                 for number, line in enumerate(self.lines)
             ),
             *((dots.colour, "\u25cf ", dots) for dots in self.dots),
             *((band.colour, "\u2592 ", band) for band in self.bands),
+            *((bars.colour, "\u25a0 ", bars) for bars in self.bars),
         ]
         spans = [
             f'<tspan fill="{colour}">{sample}{escape(series.name)}</tspan>'
@@ -227,7 +242,7 @@ class Panel:
 
     def legend_rows(self) -> list[list[int]]:
         """Return which names stand in which row above the panel, so that each row fits its width."""
-        drawn: list[Line | Dots | Band] = [*self.lines, *self.dots, *self.bands]
+        drawn: list[Line | Dots | Band | Bars] = [*self.lines, *self.dots, *self.bands, *self.bars]
         names = [f"- - {series.name}" for series in drawn if series.name]
         rows: list[list[int]] = [[]]
         room = float(self.size.width - self.size.left)
@@ -244,7 +259,7 @@ class Panel:
     def series(self) -> Iterator[tuple[str, str, ArrayLike]]:
         """Yield all numbers behind the panel: of what, what they are, and the values."""
         x, y = self.x.label, self.y.label or self.title
-        drawn: list[Line | Dots] = [*self.lines, *self.dots]
+        drawn: list[Line | Dots | Bars] = [*self.lines, *self.dots, *self.bars]
         for points in drawn:
             yield from ((points.name, x, points.x), (points.name, y, points.y))
         for band in self.bands:
@@ -310,6 +325,18 @@ class Panel:
         for shape, k in enumerate(line.symbols):
             if k is not None and finite[k]:
                 yield _symbol(shape, spots[k, 0], spots[k, 1], colour)
+
+    def _bars(self, bars: Bars) -> Iterator[str]:
+        for middle, count in zip(bars.x, bars.y, strict=True):
+            low = self.y.ends[0]
+            ends = [middle - bars.wide / 2, middle + bars.wide / 2]
+            (left, foot), (right, top) = self.place(ends, [low, max(count, low)]).tolist()
+            shape = f'width="{right - left:.1f}" height="{foot - top:.1f}"'
+            yield f'<rect x="{left:.1f}" y="{top:.1f}" {shape} fill="{bars.colour}" fill-opacity="0.8"/>'
+            spot = (
+                f'x="{(left + right) / 2:.1f}" y="{top - 3:.1f}" font-size="{LABEL_PX}" text-anchor="middle"'
+            )
+            yield f"<text {spot}>{count}</text>"
 
     def _arrow(self, arrow: Arrow) -> str:
         start, end = self.place([arrow.start[0], arrow.end[0]], [arrow.start[1], arrow.end[1]])

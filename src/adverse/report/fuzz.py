@@ -15,16 +15,16 @@ from adverse.fuzz.causes import causes_of
 from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.objects import KINDS, ObjectVerdict
-from adverse.fuzz.outcome import OBJECTS, CampaignOutcome, weights_text
+from adverse.fuzz.outcome import CampaignOutcome, weights_text
 from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
-from adverse.report.chart import Chart, Line, time_panel
+from adverse.report.fuzz_charts import DISCOVERED, counts_chart, discovery_chart
 from adverse.report.table import Cell, Column, Table, columns
 from adverse.text import shown
 
 REASONS = 12
 """Refusals that are shown; all are in the CSV."""
-DISCOVERED = {"bases": "frames", "objects": "objects"}
+GENERATION = "test generation"
 
 
 def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None = None) -> list[Table]:
@@ -246,48 +246,46 @@ def guiding_table(comparison: Sequence[GuidedGain]) -> Table:
     )
 
 
-def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
-    """Return mean and median milliseconds of making a test, by mutation, and of each SUT; none if unknown."""
-    spent: dict[str, list[float]] = {}
+def times_table(folder: CampaignFolder) -> Table | None:
+    """Return how long things took, as table 3 of the paper; kept apart from results: never the same twice.
+
+    None where no time was written down.
+    """
+    spent: dict[str, dict[str, list[float]]] = {GENERATION: {}}
     if folder.times.exists():
         for line in folder.times.read_text().splitlines():
             row = json.loads(line)
-            spent.setdefault(f"making {row['mutation']}", []).append(row["generation_s"])
             for name, value in row.items():
-                if name.startswith("sut "):
-                    spent.setdefault(name.replace("sut ", "SUT ", 1), []).append(value)
-    return {
-        name: {
+                if name != "mutation":
+                    activity = GENERATION if name == "generation_s" else name.removeprefix("sut ")
+                    spent.setdefault(activity, {}).setdefault(row["mutation"], []).append(1000 * value)
+    mutations = list(spent[GENERATION])
+    if not mutations:
+        return None
+    records = [
+        {
+            "activity": activity,
+            "mutation": name,
             "tests": len(values),
-            "mean_ms": 1000 * fmean(values),
-            "deviation_ms": 1000 * pstdev(values),
-            "median_ms": 1000 * median(values),
+            "mean_ms": fmean(values),
+            "deviation_ms": pstdev(values),
+            "median_ms": median(values),
         }
-        for name, values in sorted(spent.items())
-    }
+        for activity, by_mutation in spent.items()
+        for name, values in by_mutation.items()
+    ]
+    rows = tuple(
+        (Cell(activity), *(_time_cell(by_mutation.get(name)) for name in mutations))
+        for activity, by_mutation in spent.items()
+    )
+    title = "Milliseconds for a test, mean (standard deviation)"
+    return Table("times", title, columns("activity", *mutations), rows, tuple(records))
 
 
-def discovery_chart(outcome: CampaignOutcome) -> Chart:
-    """Return the discovery curves: distinct failing frames and objects, by how badly they fail.
-
-    Severities that nothing reached are left out, but for the mildest.
-    """
-    data = outcome.discovery()
-    panels = []
-    for number, severity in enumerate((*outcome.campaign.bins, OBJECTS)):
-        for kind, words in DISCOVERED.items():
-            lines, most = [], 0.0
-            for sut in outcome.suts:
-                facts = {"sut": sut, "of": kind, "severity": severity}
-                mine = [row for row in data if facts.items() <= row.items()]
-                curve = [row["expected"] for row in mine]
-                lines.append(Line(shown(sut), [row["tests"] for row in mine], curve))
-                most = max(most, *curve)
-            if most or not number:
-                how = "verdicts about objects" if severity == OBJECTS else f"{shown(severity)} or worse"
-                title = f"distinct {words} that fail, {how}: mean over all orders"
-                panels.append(time_panel(title, "tests", lines))
-    return Chart("Discovery", panels)
+def _time_cell(values: Sequence[float] | None) -> Cell:
+    if not values:
+        return Cell()
+    return Cell(fmean(values), text=f"{fmean(values):.1f} ({pstdev(values):.1f})")
 
 
 def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequence[Table]) -> list[Path]:
@@ -296,7 +294,8 @@ def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequ
     for table in (*tables, tests_table(outcome)):
         for ending, text in (("csv", table.csv()), ("json", table.json())):
             files[f"results/{table.name}.{ending}"] = text.encode()
-    files["results/discovery.svg"] = discovery_chart(outcome).svg().encode()
+    for name, chart in (("discovery", discovery_chart(outcome)), ("counts", counts_chart(outcome))):
+        files[f"results/{name}.svg"] = chart.svg().encode()
     return folder.write_derived(files)
 
 
@@ -323,20 +322,6 @@ def points_words(bins: Bins) -> str:
     """Return from how many percentage points on a drop is an inconsistency."""
     least = least_drop(bins)
     return f"{least:g} percentage point{'s' if least != 1 else ''}"
-
-
-def times_table(folder: CampaignFolder) -> Table | None:
-    """Return how long things took, as table 3 of the paper; kept apart from results: never the same twice."""
-    times = times_of(folder)
-    if not times:
-        return None
-    records = tuple({"what": name, **values} for name, values in times.items())
-    rows = tuple(
-        (Cell(row["what"]), Cell(str(row["tests"])), Cell(row["mean_ms"]), Cell(row["deviation_ms"]))
-        for row in records
-    )
-    headings = columns("what", "tests", "mean ms", "standard deviation", format=".1f")
-    return Table("times", "Milliseconds for each test", headings, rows, records)
 
 
 def reviewed_table(folder: CampaignFolder, outcome: CampaignOutcome) -> Table | None:

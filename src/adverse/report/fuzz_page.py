@@ -12,7 +12,8 @@ from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.fuzz.votes import Votes, failing, review_order, verdict
-from adverse.report.fuzz import discovery_chart, points_words, summary_words, tables_of, write_results
+from adverse.report.fuzz import points_words, summary_words, tables_of, times_table, write_results
+from adverse.report.fuzz_charts import counts_chart, discovery_chart
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
 from adverse.report.layout import rendered
 from adverse.report.table import Table
@@ -28,6 +29,7 @@ HEADS = {
     "overlap": "Failures that SUTs share",
     "guided": "Guided and unguided",
     "review": "What reviewers say",
+    "times": "How long it took",
 }
 MOST_FAILURES = 36
 """Failures on the page; all of them are in the folder and on the review page."""
@@ -78,6 +80,7 @@ def write_fuzz_page(
     """Write the page and the tables beside it; return the page's path."""
     tables = tables_of(outcome, comparison) + ([reviewed] if reviewed else [])
     write_results(folder, outcome, tables)
+    times = times_table(folder)
     chosen = in_turns(outcome, MOST_FAILURES)
     pictures = FailurePictures(folder)
     items = [
@@ -98,9 +101,9 @@ def write_fuzz_page(
         examples=reviewed_examples(folder, outcome) if reviewed is not None else {},
         title=shown(outcome.campaign.study),
         words=summary_words(outcome),
-        tables=tables,
+        tables=tables + ([times] if times else []),
         heads=HEADS,
-        curves=discovery_chart(outcome).svg(),
+        charts={"counts": counts_chart(outcome).svg(), "discovery": discovery_chart(outcome).svg()},
         items=items,
         points=points_words(outcome.campaign.bins),
         total=sum(any(test.failed for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),

@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.fuzz.objects import KINDS
-from adverse.fuzz.outcome import CampaignOutcome, Case, rate_per_1000, read_outcome
+from adverse.fuzz.outcome import (
+    CampaignOutcome,
+    Case,
+    mixed_per_1000,
+    rate_per_1000,
+    read_outcome,
+    weights_text,
+)
 from adverse.fuzz.regression import compare_suites, is_failure, why_failed
 from adverse.fuzz.verify import open_campaign
 from adverse.requirements.rules import KIND, PAGE
@@ -108,6 +115,8 @@ def _verdicts(outcome: CampaignOutcome, rule: SuiteRule, folder: Path) -> Iterat
         tests = [test for test in outcome.tests[sut] if rule.mutation in (None, test.mutation)]
         value, interval, why = _measured(outcome, rule, sut, tests, folder)
         of = f" of {sut}" + (f" under {rule.mutation}" if rule.mutation else "")
+        if rule.measure == "failures_per_1000" and rule.mutation is None:
+            of += f" ({weights_text(outcome.weights(sut))})"
         words = f"{WORDS[rule.measure]}{of} is at most {rule.at_most:g}"
         name = rule.name or words
         if rule.name and len(rule.sut or outcome.suts) > 1:
@@ -124,7 +133,11 @@ def _measured(
     if rule.against is not None:
         return _changed(outcome, rule, sut, folder)
     if rule.measure == "failures_per_1000":
-        interval = rate_per_1000(tests, [is_failure(test) for test in tests])
+        failing = [is_failure(test) for test in tests]
+        if rule.mutation is None:
+            interval = mixed_per_1000(tests, failing, outcome.weights(sut))
+        else:
+            interval = rate_per_1000(tests, failing)
         return interval.value, interval, interval.why
     if rule.measure in KINDS:
         return float(sum(rule.measure in {v.kind for v in test.verdicts} for test in tests)), None, ""

@@ -155,6 +155,7 @@ def _mirror(_recipe: Recipe, scene: Scene, _: Resources) -> Mutated:
         labels=_flipped(scene.labels),
         instances=_flipped(scene.instances),
         depth_m=None if scene.depth_m is None else _flipped(scene.depth_m),
+        behind=None if scene.behind is None else _flipped(scene.behind),
         camera=camera,
     )
     everything = np.ones(scene.labels.shape, np.bool_)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import MutationError, suggestion
+from adverse.semantic.cutouts import surround
 from adverse.semantic.painting import Patch
 from adverse.semantic.placing import visible_mask
 from adverse.semantic.resources import Index
@@ -41,8 +42,6 @@ class Cell:
     position: tuple[int, int] | None = None
     grid: tuple[int, int] = (4, 2)
     size_px: tuple[float, float] | None = None
-    avoid: frozenset[str] = frozenset()
-    """Objects, named frame#instance, that are not wanted."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,9 @@ class Options:
     `min_side_px` is the least longest side of the box of a donor, by class. `least_in_one_piece` is the share
     of its pixels that must hang together. `vanishing_grid` is columns x rows; `vanishing_within`, if
     given, is asked instead: how far vanishing points may be apart, as a share of width and height.
-    `light_within` is the greatest difference of median HSV values. `tries` bounds the candidates that are
-    looked at pixel by pixel.
+    `light_within` is the greatest difference of HSV values; `light_of` says of what: the medians of the
+    object and of what it would cover, or the mean colours around it in both images, which do not refuse a
+    dark car on a light road. `tries` bounds the candidates that are looked at pixel by pixel.
 
     The extensions: `occlusion` lets what is nearer hide what is added, and refuses what would be in the same
     place (by depth, else by where things meet the ground below the horizon). `body_only` repaints paint and
@@ -67,6 +67,7 @@ class Options:
     vanishing_grid: tuple[int, int] = (2, 2)
     vanishing_within: float | None = None
     light_within: float = 5.0
+    light_of: Literal["covered", "surroundings"] = "covered"
     off: frozenset[str] = frozenset()
     tries: int = 200
     occlusion: bool = False
@@ -96,6 +97,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
     "realistic": {
         "vanishing_within": 0.05,
+        "light_of": "surroundings",
+        "light_within": 20.0,
         "occlusion": True,
         "shadow": True,
         "feather_px": 1,
@@ -136,6 +139,8 @@ class PlacedDonor(NamedTuple):
     class_name: str
     patch: Patch
     median_value: float
+    around: tuple[float, float, float]
+    """The mean colour of what is around it in its own image."""
     depth_range_m: tuple[float, float] | None
     options: Options
 
@@ -187,10 +192,14 @@ def stands_on_road(candidates: DonorCandidates) -> Yes:
 
 
 def has_like_light(place: PlacedDonor) -> bool:
-    """Return whether the median HSV value of an object is near that of what it would cover."""
-    x0, y0, x1, y1 = place.patch.box
-    covered = median_under(place.scene.value[y0:y1, x0:x1], place.patch.mask)
-    return abs(covered - place.median_value) <= place.options.light_within
+    """Return whether the light where an object would be is like that where it was."""
+    if place.options.light_of == "surroundings":
+        here, there = max(surround(place.scene, place.patch.box, None)), max(place.around)
+    else:
+        x0, y0, x1, y1 = place.patch.box
+        here = median_under(place.scene.value[y0:y1, x0:x1], place.patch.mask)
+        there = place.median_value
+    return abs(here - there) <= place.options.light_within
 
 
 def is_apart(place: PlacedDonor) -> bool:

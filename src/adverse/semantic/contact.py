@@ -20,17 +20,26 @@ FOCAL_LENGTHS = 1.0
 
 
 def contact_rows(
-    labels: NDArray[np.integer], instances: NDArray[np.int32], feet: Mapping[int, int], ground: Iterable[int]
+    labels: NDArray[np.integer],
+    instances: NDArray[np.int32],
+    feet: Mapping[int, int],
+    ground: Iterable[int],
+    behind: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """Return the row (H,W) at which what is seen at each pixel meets the ground; -1 where it is not known.
 
-    `feet` has the lowest row of each instance. Ground meets itself.
+    `feet` has the lowest row of each instance. Ground meets itself. `behind` (H,W) has the instance next
+    behind what is seen: what stands before it is no farther, even if its own foot is hidden.
 
     >>> column = np.array([[1], [1], [7], [2], [7]])
     >>> contact_rows(column, np.zeros((5, 1), np.int32), {}, [7]).ravel().tolist()
     [1, 1, 2, 3, 4]
     >>> contact_rows(np.array([[1], [2], [7]]), np.zeros((3, 1), np.int32), {}, [7]).ravel().tolist()
     [-1, 1, 2]
+    >>> behind = np.array([[0], [5], [0]])  # object 5, which meets the ground in row 9, is behind the second
+    >>> no_objects = np.zeros((3, 1), np.int32)
+    >>> contact_rows(np.array([[1], [2], [7]]), no_objects, {5: 9}, [7], behind).ravel().tolist()
+    [-1, 9, 2]
     """
     height = labels.shape[0]
     rows = np.arange(height, dtype=np.int32)[:, None]
@@ -48,6 +57,9 @@ def contact_rows(
         table = np.array([feet[number] for number in numbers.tolist()], np.int32)
         inside = instances > 0
         contact[inside] = table[np.searchsorted(numbers, instances[inside])]
+        if behind is not None:
+            before = np.isin(behind, numbers) & ~is_ground
+            contact[before] = np.maximum(contact[before], table[np.searchsorted(numbers, behind[before])])
     return np.asarray(contact, np.int32)
 
 

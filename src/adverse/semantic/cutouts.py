@@ -17,7 +17,7 @@ IN_FRONT = frozenset({"pole", "polegroup", "traffic sign", "traffic light"})
 LEAST_NEARER_M, LEAST_NEARER = 0.3, 0.03
 """By how much, in metres and as a share, a neighbour must be nearer before it hides something."""
 LEAST_COVERING = 3
-"""Pixels of its border at which something nearer must touch an object."""
+"""Pixels of its border at which something nearer must touch an object, or of it that must be hidden."""
 GROUPS = "regions of several objects"
 MIXED = "objects whose pixels have several labels"
 UNNAMED = "objects of a class without a name"
@@ -150,10 +150,14 @@ def _polygon(mask: Mask, x0: int, y0: int) -> NDArray[np.int32]:
 def _occluded(scene: Scene, thing: Thing, front: _Regions | None) -> bool:
     """Return whether something stands before an object.
 
-    By depth, where it is known: the object's border has a neighbour that is nearer and is not ground. By
-    the maps alone: it touches an object, a group, a pole or anything that stands up (a hedge, a fence, a
-    wall) and meets the ground lower in the image, so nearer.
+    By the layers of an annotation, where they are known: enough of the object is behind what is seen. By
+    depth: its border has a neighbour that is nearer and is not ground. By the maps alone: it touches an
+    object, a group, a pole or anything that stands up (a hedge, a fence, a wall) and meets the ground lower
+    in the image, so nearer.
     """
+    if scene.behind is not None:
+        hidden = int(np.count_nonzero(scene.behind == thing.instance))
+        return hidden >= max(LEAST_COVERING, thing.pixels // 100)
     x0, y0, x1, y1 = _grown(thing.box, 1, 1, scene.size)
     inside = np.s_[y0:y1, x0:x1]
     own = scene.instances[inside] == thing.instance

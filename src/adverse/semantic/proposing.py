@@ -40,7 +40,6 @@ OWN_LOG = "from the scene's own log"
 OUTSIDE = "outside the frame"
 CUT = "cut by the border"
 NO_ROOM = "no room where it was moved to"
-KNOWN = "known to fail already"
 OTHER_CELL = "outside the wanted cell"
 TRIES = "tries used up"
 
@@ -90,7 +89,7 @@ def _add(
     if impossible is not None:
         refused[impossible] += 1
         return None
-    names, first = _first_refusals(candidates, where, resources)
+    names, first = _first_refusals(candidates, where)
     order = rng.permutation(len(index.number))
     looked = 0
     for at, position in enumerate(order.tolist()):
@@ -125,9 +124,7 @@ def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _first_refusals(
-    candidates: DonorCandidates, where: Cell, resources: Resources
-) -> tuple[list[str], NDArray[np.int64]]:
+def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
     index, scene, options = candidates.donors, candidates.scene, candidates.options
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
@@ -135,9 +132,6 @@ def _first_refusals(
     refusals[OWN_LOG] = np.asarray(index.scene == scene.id)
     if LOG_CHECK not in options.off:
         refusals[OWN_LOG] = refusals[OWN_LOG] | (index.log == scene.log_id)
-    if where.avoid:
-        names = [resources.id_of(int(number)) in where.avoid for number in index.number]
-        refusals[KNOWN] = np.array(names, np.bool_)
     if not options.moves:
         refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
         refusals[OTHER_CELL] = ~_in_cell(index.box, where, scene.size)
@@ -168,7 +162,7 @@ def _accepted(
             return (), "size"
         if not _in_cell(np.array([patch.box]), where, scene.size)[0]:
             return (), OTHER_CELL
-    place = PlacedDonor(scene, donor.class_name, patch, donor.median_value, reach, options)
+    place = PlacedDonor(scene, donor.class_name, patch, donor.median_value, donor.surround, reach, options)
     skipped = options.off if options.occlusion else options.off | set(DEPTH_CHECKS)
     for name, check in PLACE_CHECKS.items():
         if name not in skipped and not check(place):
@@ -262,11 +256,10 @@ def _drawn_thing(
     large = [thing for thing in things if _side_px(thing) >= min_side_px.get(scene.class_of(thing) or "", 1)]
     fitting = _in_cell(np.array([thing.box for thing in large]).reshape(-1, 4), where, scene.size)
     there = [thing for thing, fits in zip(large, fitting.tolist(), strict=True) if fits]
-    chosen = [thing for thing in there if f"{scene.id}#{thing.instance}" not in where.avoid]
     refused["size"] += len(things) - len(large)
-    refused.update({OTHER_CELL: len(large) - len(there), KNOWN: len(there) - len(chosen)})
+    refused[OTHER_CELL] += len(large) - len(there)
     refused += Counter()  # without those that are 0
-    return chosen[int(rng.integers(len(chosen)))] if chosen else None
+    return there[int(rng.integers(len(there)))] if there else None
 
 
 def _side_px(thing: Thing) -> int:

@@ -19,7 +19,7 @@ from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever the same data would make another file."""
 KEY = b"adverse.resources"
 NUMBERS = {
@@ -152,7 +152,7 @@ def read_resources(path: Path) -> ResourceColumns:
 
 
 def _sources(frame: Frame) -> list[Any]:
-    every = (frame.image, frame.labels, frame.instances, frame.depth_m)
+    every = (frame.image, frame.labels, frame.instances, frame.behind, frame.depth_m)
     return [source for source in every if source is not None]
 
 

@@ -212,14 +212,6 @@ class Resources:
             )
         return self.entity(number)
 
-    def id_of(self, number: int) -> str:
-        """Return the id of an object by its number."""
-        return self._ids[number]
-
-    @cached_property
-    def _ids(self) -> list[str]:
-        return list(self._numbers)
-
     def index(self, class_name: str) -> Index:
         """Return the columns of all objects of a class; empty if there are none."""
         if class_name not in self._indexes:

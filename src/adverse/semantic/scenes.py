@@ -116,10 +116,12 @@ class Scene:
     camera: Camera | None = None
     horizon_row: float | None = None
     log_id: str = ""
+    behind: Instances | None = None
+    """The object (H,W) next behind what is seen, 0: none, where an annotation tells."""
 
     def __post_init__(self) -> None:
         _check(self)
-        for array in (self.image, self.labels, self.instances, self.depth_m):
+        for array in (self.image, self.labels, self.instances, self.depth_m, self.behind):
             if array is not None:
                 array.flags.writeable = False
         object.__setattr__(self, "classes", MappingProxyType(dict(self.classes)))
@@ -175,7 +177,7 @@ class Scene:
         """The row (H,W) at which what is seen at each pixel meets the ground, -1 where that is hidden."""
         feet = {instance: thing.box[3] - 1 for instance, thing in self.things.items()}
         ground = [number for number, name in self.classes.items() if name in GROUND]
-        return contact_rows(self.labels, self.instances, feet, ground)
+        return contact_rows(self.labels, self.instances, feet, ground, self.behind)
 
     def distance_m(self, row: float) -> float | None:
         """Return about how far away something is that meets the ground at a row; None without a horizon."""
@@ -249,6 +251,7 @@ def scene_of(frame: Frame, dataset: Dataset) -> Scene:
         frame.camera,
         _horizon_row(frame),
         frame.log_id,
+        frame.behind() if frame.behind is not None else None,
     )
 
 
@@ -306,6 +309,7 @@ def _check(scene: Scene) -> None:
         ("label map", scene.labels, "ui"),
         ("instance map", scene.instances, "i"),
         ("depth map", scene.depth_m, "f"),
+        ("map of what is behind", scene.behind, "i"),
     ]
     for what, array, kinds in arrays:
         if array is None:
