@@ -92,11 +92,9 @@ def kept_suts(
     if len(store.suts) == 1 or not all(plugin.ours for plugin in plugins):
         return None
     seen = [f"{setting} {frame} {value!r}" for (setting, frame), value in sorted(changes.items())]
-    decisive: tuple[str | bytes, ...] = (
-        *(FORMAT, _code(), *_machine(), store.shared_state),
-        *(store.truth_depths_m().tobytes(), "\n".join(seen), *conditions),
-    )
-    return KeptSuts(store, digest(*decisive), tuple(conditions))
+    depths = store.truth_depths_m().tobytes()
+    words = (FORMAT, _code(), *_machine(), store.shared_state, "\n".join(seen), *conditions)
+    return KeptSuts(store, digest(depths, *words), tuple(conditions))
 
 
 @functools.cache
