@@ -18,11 +18,11 @@ annotation: content data depth errors store types
 api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
-    mutations pages plugins processes report requirements semantic serving step_clock store strict_yaml study
-    stylize suts text
+    mutations pages plugins processes remote_files report requirements semantic serving step_clock store
+    strict_yaml study stylize suts text
 content: errors plain_files types
 curves: errors plain_files seeds
-data: content errors json_arrays masks plain_files plugins seeds strict_json types
+data: content errors json_arrays masks plain_files plugins remote_files seeds strict_json types
 depth: errors types
 file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
@@ -34,8 +34,9 @@ levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins process_settings seeds text types
 pages: analysis annotation errors fuzz levels report robot serving store text types
-plugins: content errors marks process_settings type_words user_files
+plugins: content errors marks process_settings remote_files type_words user_files
 processes: adverse
+remote_files: content errors
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
 requirements: analysis benchmarks content curves errors fuzz humans levels marks mutations plugins seeds
@@ -44,14 +45,14 @@ robot: errors
 seeds: content
 semantic: content errors types
 serving: connections errors
-store: content errors types
+store: content errors remote_files types
 strict_json: errors
 strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
     seeds store strict_yaml stylize suts types visual
 stylize: content data errors seeds suts types
 suts: content errors file_access json_arrays masks plain_files plugins process_settings processes
-    strict_json types user_files
+    remote_files strict_json types user_files
 transforms: errors mutations plugins seeds types
 types: errors masks
 user_files: content errors file_access process_settings

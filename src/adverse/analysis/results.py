@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
@@ -17,6 +18,7 @@ import pyarrow as pa
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.failures import failure_rows
 from adverse.analysis.fault_rates import mutation_remarks
+from adverse.analysis.kept_suts import kept_suts
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
@@ -31,7 +33,7 @@ from adverse.curves.predict import ScoreTable
 from adverse.curves.ranking import Ranking, changes, rank
 from adverse.curves.studentized import Spread, most_ahead
 from adverse.errors import DataError, PluginError, StoreError, StudyError
-from adverse.levels.context import run_context
+from adverse.levels.context import Context, run_context
 from adverse.levels.outcomes import positive_logs
 from adverse.plugins import Kind, Plugin, Registry, built_in, load
 from adverse.processes import all_cores
@@ -161,7 +163,7 @@ def analyze(path: Path, *, workers: int | None = None, registry: Registry | None
 
 def analyze_store(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Summary:
     """Do the same for a run that is open already."""
-    results = run_results(store, workers=workers, registry=registry)
+    results = run_results(store, workers=workers, registry=registry, keep=True)
     drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in results.files])
     store.write({f"results/{name}": data for name, data in results.files.items()})
     return results.summary
@@ -176,11 +178,18 @@ class Results:
 
 
 def run_results(
-    store: Store, *, workers: int | None = None, registry: Registry | None = None, partial: bool = False
+    store: Store,
+    *,
+    workers: int | None = None,
+    registry: Registry | None = None,
+    partial: bool = False,
+    keep: bool = False,
 ) -> Results:
-    """Compute all results of a run from its detections, writing nothing.
+    """Compute all results of a run from its detections.
 
-    A level or metric of a plug-in that was not loaded is an error; with `partial` it is left out.
+    A level or metric of a plug-in that was not loaded is an error; with `partial` it is left out. With `keep`
+    the results of SUTs that did not change are taken from the folder, and those of the others kept there;
+    else nothing is written.
     """
     counts = store.counts()
     _refuse_nothing(store, counts)
@@ -189,24 +198,34 @@ def run_results(
     known = registry or load()
     levels = _named(store, known, "level", store.run.levels, partial=partial)
     metrics = _named(store, known, "metric", store.run.metrics, partial=partial)
-    context = run_context(store)
     resamples, changes = _resamples(store), measured_changes(store)
+    ranked_by = (store.run.baseline.id, ANY_MILD, ANY)
+    kept = kept_suts(store, [*levels, *metrics], changes, ranked_by) if keep else None
     done: list[SutResults] = []
     failures: list[dict[str, Any]] = []
-
-    def of_sut(sut: str) -> SutResults:
-        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, changes=changes)
-
+    context: Context | None = None
+    tasks: list[Callable[[], SutResults]] = []
+    for sut in store.suts:
+        if kept is not None and kept.has(sut):
+            tasks.append(functools.partial(kept.read, sut))
+            continue
+        context = context or run_context(store)  # the paths of all logs, which take a while
+        given: dict[str, Any] = {"levels": levels, "metrics": metrics, "changes": changes}
+        tasks.append(functools.partial(analyze_sut, store, sut, context, resamples, **given))
     drives = any(level.level is not None and level.level.drives for level in levels)
     tables = {name: Growing() for name in TABLES if drives or name != "stops"}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
-        for result in pool.map(of_sut, store.suts):
+        for result in pool.map(lambda task: task(), tasks):
+            if kept is not None:
+                kept.write(result)
             for name, table in tables.items():
                 table.add(getattr(result, TABLES[name]))
             failures += result.failures
             done.append(  # let go of the large ones
                 replace(result, **dict.fromkeys(TABLES.values()))  # type: ignore[arg-type]
             )
+    if kept is not None:
+        kept.drop_others()
     troubles, failed = store.troubles(), store.failed_attempts()
     lists = _lists(done, magnitude_rows(store, known))
     answered = {row["sut"] for row in counts if row["status"] == "ok"}

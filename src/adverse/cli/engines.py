@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from adverse.errors import StudyError
+from adverse.remote_files import is_url
 
 if TYPE_CHECKING:
     from adverse.study.engines import Engine
@@ -82,7 +83,8 @@ def open_engine(
     from adverse.study.engines.dask import DaskEngine
 
     root = (file.study.data.model_extra or {}).get("root")
-    paths = [file.folder, *([file.folder / root] if isinstance(root, str) else [])]
+    here = isinstance(root, str) and not is_url(root)
+    paths = [file.folder, *([file.folder / str(root)] if here else [])]
     with DaskEngine(scheduler, count, paths=paths) as dask:
         yield dask
 

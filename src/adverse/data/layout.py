@@ -6,7 +6,6 @@ A log is a folder with images directly in it or in its `images/`. Beside them ma
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from adverse.data import depth, maps
 from adverse.data.files import inside
 from adverse.data.images import SUFFIXES
 from adverse.errors import DataError
+from adverse.remote_files import scan
 
 IMAGES, DEPTH, RIGHT, LABELS, INSTANCES = "images", "depth", "right", "labels", "instances"
 RESERVED = frozenset({IMAGES, DEPTH, RIGHT, LABELS, INSTANCES})
@@ -107,9 +107,7 @@ def files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path
     endings = frozenset(suffixes)
     if folder != root:
         inside(root, folder.relative_to(root).as_posix(), where=f"folder {folder.parent}")
-    with os.scandir(folder) as entries:
-        names = sorted((entry.name, entry.is_symlink()) for entry in entries)
-    for name, is_link in names:
+    for name, is_link in scan(folder):
         path = folder / name
         if path.suffix.lower() in endings and not name.startswith("."):
             if is_link or not name.isascii():  # a plain name in a folder that is inside is inside

@@ -23,6 +23,8 @@ NO_INPUT = re.compile(
     | /etc/(passwd|group|nsswitch\.conf|host|hosts|host\.conf|gai\.conf|resolv\.conf|services|protocols)$
     | /etc/(ssl|pki|ca-certificates)/ | /run/(systemd|nscd|resolvconf)/      # names of users and machines
     | (/etc|/usr/lib)/(os|lsb)-release$ | /etc/mime\.types$
+    | .*/\.(aws|azure|boto|config/gcloud)(/|$)              # credentials: never even hashed
+    | .*/adverse/remote/[0-9a-f]{2}/[0-9a-f]{62}/          # copies of files that are inputs by their URL
     | .*/\.onnxruntime/(deviceid|onnxruntime\.db[^/]*)$    # its usage records: every process writes to them
     """,
     re.VERBOSE,
@@ -35,6 +37,7 @@ NO_INPUT_VARIABLE = re.compile(
     | HOME | USER | LOGNAME | HOSTNAME | SHELL | SHLVL | PWD | OLDPWD | _ | MAIL | TMPDIR | TMP | TEMP
     | XDG_\w+ | (COLOR)?TERM | NO_COLOR | FORCE_COLOR | CLICOLOR | COLUMNS | LINES | LS_COLORS | LESS
     | EDITOR | VISUAL | PAGER | HISTFILE | HISTSIZE | DISPLAY | WAYLAND_DISPLAY | XAUTHORITY | WINDOWID
+    | (AWS|AZURE|GOOGLE|GCLOUD|CLOUDSDK|FSSPEC)_\w+ | BOTO\w*             # who reads the data, not which
     | SSH_\w+ | DBUS_\w+ | GPG_\w+ | TMUX\w* | STY | VSCODE_\w+ | JOURNAL_STREAM | INVOCATION_ID
     | CI | GITHUB_\w+ | GITLAB_\w+ | SLURM_\w+ | PYTEST_\w+ | COV_\w+ | COVERAGE_\w+
     """,
@@ -75,8 +78,10 @@ def identity_of(path: str) -> tuple[str, ...]:
     ((), ('/dev/shm/weights',))
     >>> identity_of("/home/me/.cache/Microsoft/DeveloperTools/.onnxruntime/onnxruntime.db-shm")
     ()
-    >>> identity_of("$HOME"), identity_of("$SCALE")
-    ((), ('$SCALE',))
+    >>> identity_of("$HOME"), identity_of("$AWS_SECRET_ACCESS_KEY"), identity_of("/home/me/.aws/credentials")
+    ((), (), ())
+    >>> identity_of("$SCALE")
+    ('$SCALE',)
     """
     if path.startswith(VARIABLE):
         return () if NO_INPUT_VARIABLE.fullmatch(path[1:]) else (path,)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.errors import MutationError, PluginError, StudyError
+from adverse.remote_files import RemotePath, named_path
 from adverse.type_words import in_words, lower_first
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -142,11 +143,10 @@ def from_yaml(option: Option, value: Any, where: str) -> Any:
 
 
 def relative_to(base: Path | None, value: Any) -> Any:
-    """Return a value with every path in it taken relative to a folder; as it is where there is none."""
-    if base is None:
-        return value
+    """Return a value with every path in it taken relative to a folder, if there is one; URLs are remote."""
     if isinstance(value, Path):
-        return base / value.expanduser()
+        named = named_path(value)
+        return named if base is None or isinstance(named, RemotePath) else base / named.expanduser()
     if isinstance(value, list | tuple):
         return type(value)(relative_to(base, item) for item in value)
     return value

@@ -34,7 +34,7 @@ def refuse_other_results(store: Store, *, trust: bool = False) -> None:
     sealed = read_seals(store.folder)
     files = _computed(looker, set(sealed))
     for name in sealed:
-        if name in UNSIGNED or name == CHECKED or name.startswith("verdicts/"):
+        if name.startswith((*UNSIGNED, "verdicts/")) or name == CHECKED:
             continue
         if name not in files:
             raise _not_of_the_run(looker, name, "a file that the run does not give")

@@ -47,6 +47,7 @@ OURS = {
     r"|(adr|detection_range|differences|drive|expected|families|loop|loop_rates|magnitudes|means|metrics)\.csv"
     r"|(outstanding_slices|plain_metrics|required|slices|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
+    "analysis": r"[0-9a-f]{32}\.arrow",
     "verdicts": r"(rules|requirements)\.json|rules\.yaml",
     "logs": r"worker-\d+\.log|sut-[\w .-]+\.log",
 }

@@ -27,7 +27,14 @@ from adverse.store.queries import DetectionFiles
 from adverse.store.records import DEPTH_QUANTILES, FAILURE
 from adverse.store.run import Run, differences, run_of
 from adverse.store.seal_list import read_seals
-from adverse.store.seals import broken_seal, made_by, state_of, write_derived
+from adverse.store.seals import (
+    broken_seal,
+    made_by,
+    state_of,
+    state_of_all_suts,
+    states_of_suts,
+    write_derived,
+)
 from adverse.store.tables import (
     STATUSES,
     Answers,
@@ -68,6 +75,16 @@ class Store:
     def state(self) -> str:
         """The state of the run, which everything computed from it is sealed with."""
         return self._state or state_of(self.folder, self._manifest)
+
+    @property
+    def shared_state(self) -> str:
+        """The hash of what the figures of every single SUT are made from, apart from any SUT."""
+        return state_of_all_suts(self._manifest)
+
+    @cached_property
+    def sut_states(self) -> dict[str, str]:
+        """By SUT, the hash of what its figures are made from besides that."""
+        return states_of_suts(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
         """Return a file of the results, as it was written from this state of the run; None: never written."""

@@ -22,10 +22,12 @@ from adverse.content import digest
 
 SIGNATURE = "signature.dsse.json"
 """The signed statement of what was tested; of whatever state it was signed in."""
-PLACES = ("results", "verdicts", "report_tables")
+ANALYSIS = "analysis"
+"""The sub-folder of the results of each SUT, each by a name that says what they were made from."""
+PLACES = ("results", ANALYSIS, "verdicts", "report_tables")
 """The sub-folders that hold nothing but sealed files."""
 DERIVED = re.compile(
-    r"(results|verdicts|report_tables)/\w[\w.-]*|(report|requirements|fuzz)\.html|requirements\.csv"
+    r"(results|analysis|verdicts|report_tables)/\w[\w.-]*|(report|requirements|fuzz)\.html|requirements\.csv"
     r"|report_film\.webp|signature\.dsse\.json"
 )
 """The files that are computed from others; nothing else is deleted because a list says so."""

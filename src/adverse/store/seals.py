@@ -29,7 +29,7 @@ from adverse.store.durable import storage_errors, write_file
 from adverse.store.folder import BENCHMARK, OURS, RunFolder
 from adverse.store.journal import RunJournal
 from adverse.store.owned_folder import PARTIAL, OwnedFolder
-from adverse.store.seal_list import DERIVED, PLACES, SIGNATURE, Seal, read_seals, write_seals
+from adverse.store.seal_list import ANALYSIS, DERIVED, PLACES, SIGNATURE, Seal, read_seals, write_seals
 
 DECIDES = ("format", "adverse", "data", "suts", "settings", "statistics")
 """Parts of the manifest that decide results; the machine and the number of workers do not."""
@@ -46,13 +46,39 @@ OLDER = (
 
 def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
     """Return the hash of all that results are made from; the same however the work was cut or ordered."""
-    study = {key: value for key, value in manifest["study"].items() if key not in ("file", "folder")}
-    description = {"study": study, **{key: manifest.get(key) for key in DECIDES}}
     tables = {name: manifest["files"].get(name) for name in TABLES}
     used = set(pq.read_table(folder.cells, columns=["file"])["file"].to_pylist())
     detections = {unit.file: unit.sha256 for unit in RunJournal(folder.journal).entries if unit.file in used}
-    whole = [description, tables, detections]
+    whole = [_decisive(manifest), tables, detections]
     return digest(json.dumps(whole, sort_keys=True, default=str))
+
+
+def state_of_all_suts(manifest: Mapping[str, Any]) -> str:
+    """Return the hash of what the figures of every single SUT are made from, apart from any SUT."""
+    description = {key: value for key, value in _decisive(manifest).items() if key != "suts"}
+    statistics = {key: value for key, value in manifest["statistics"].items() if key != "operating_points"}
+    tables = {name: manifest["files"].get(name) for name in ("frames.parquet", "truth.parquet")}
+    return digest(json.dumps([{**description, "statistics": statistics}, tables], default=str))
+
+
+def states_of_suts(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return, by SUT, the hash of what its figures are made from besides that."""
+    hashes = {unit.file: unit.sha256 for unit in RunJournal(folder.journal).entries}
+    cells = pq.read_table(folder.cells, columns=["sut", "setting", "file"])
+    detections: dict[str, set[tuple[str, str]]] = {sut: set() for sut in manifest["suts"]}
+    for sut, setting, file in zip(*(column.to_pylist() for column in cells.columns), strict=True):
+        detections[sut].add((setting, hashes[file]))
+    points = manifest["statistics"]["operating_points"]
+    return {
+        sut: digest(json.dumps([sut, facts, points.get(sut), sorted(detections[sut])], default=str))
+        for sut, facts in manifest["suts"].items()
+    }
+
+
+def _decisive(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a manifest that decide results."""
+    study = {key: value for key, value in manifest["study"].items() if key not in ("file", "folder")}
+    return {"study": study, **{key: manifest.get(key) for key in DECIDES}}
 
 
 def write_derived(folder: OwnedFolder, state: str, files: Mapping[str, bytes]) -> None:
@@ -98,12 +124,13 @@ def drop_derived(folder: OwnedFolder, names: Iterable[str]) -> list[str]:
 
 
 def drop_of_other_states(folder: OwnedFolder, state: str) -> list[str]:
-    """Delete what was computed from other states of the run; not a signature, which is another's word.
+    """Delete what was computed from other states of the run; not what may be true of this one too.
 
     Return a line for each command that must be given again to have its files; `adverse run` itself makes
     results and report again.
     """
-    stale = [name for name, seal in read_seals(folder).items() if seal.state != state and name != SIGNATURE]
+    seals = read_seals(folder).items()
+    stale = [name for name, seal in seals if seal.state != state and not _of_any_state(name)]
     again: dict[str, list[str]] = {}
     for name in drop_derived(folder, stale):
         again.setdefault(made_by(folder, name), []).append(name)
@@ -168,6 +195,11 @@ def leftovers(folder: OwnedFolder) -> list[Path]:
     ]
 
 
+def _of_any_state(name: str) -> bool:
+    """Return whether a file stays as the run changes: it is another's word, or says itself what it is of."""
+    return name == SIGNATURE or name.startswith(f"{ANALYSIS}/")
+
+
 def broken_seal(
     folder: OwnedFolder, name: str, seal: Seal | None, state: str | None, again: str
 ) -> AdverseError | None:
@@ -190,7 +222,7 @@ def broken_seal(
         )
     if sha256 != seal.sha256:
         return changed(path, sha256, seal.sha256, again)
-    if state is not None and seal.state != state and name != SIGNATURE:
+    if state is not None and seal.state != state and not _of_any_state(name):
         return StoreError(
             "the results were made from another state of the run",
             where=str(path),
@@ -261,6 +293,7 @@ MADE_BY = {
     "results/drive.": "adverse drive {run}",
     "results/requirements.": "adverse requirements check FILE --out {run}",
     "results/": "adverse analyze {run}",
+    f"{ANALYSIS}/": "adverse analyze {run}",
     "verdicts/rules.": "adverse check {run} RULES --save",
     "verdicts/": "adverse requirements check FILE --out {run}",
     "requirements.": "adverse report {run}",

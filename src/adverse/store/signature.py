@@ -23,14 +23,15 @@ from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.keys import key_id
 from adverse.store.read import Store
-from adverse.store.seal_list import SIGNATURE, read_seals
+from adverse.store.seal_list import ANALYSIS, SIGNATURE, read_seals
 from adverse.store.seals import hash_inside
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:adverse:test-run:v1"
-UNSIGNED = (SIGNATURE, "results/drive.csv", "results/drive.svg")
-"""Sealed files that are not signed: the signature, and a drive, which does not say how it was asked for."""
+UNSIGNED = (SIGNATURE, "results/drive.csv", "results/drive.svg", f"{ANALYSIS}/")
+"""How the names of sealed files begin that are not signed: the signature, a drive, which does not say how it
+was asked for, and what is kept to save work."""
 NAMED = 5
 """Files that are named when many changed."""
 
@@ -139,9 +140,13 @@ def listed(stale: Sequence[str]) -> str:
 
 
 def _names(folder: RunFolder) -> list[str]:
-    """Return the files that are signed: all but the list of seals, the signature and a drive."""
+    """Return the files that are signed: all but the list of seals and what is unsigned."""
     sealed = folder.read_manifest()["files"]
-    return [folder.manifest.name, *sealed, *(name for name in read_seals(folder) if name not in UNSIGNED)]
+    return [
+        folder.manifest.name,
+        *sealed,
+        *(name for name in read_seals(folder) if not name.startswith(UNSIGNED)),
+    ]
 
 
 def _statement(store: Store, verdicts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from adverse.content import VARIABLE, WRITTEN, content_hash
 from adverse.errors import AdverseError, StoreError
+from adverse.remote_files import named_path
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunJournal
 from adverse.store.owned_folder import MARK, PARTIAL, OwnedFolder
@@ -129,17 +130,17 @@ def _misfiled(folder: RunFolder, manifest: Mapping[str, Any]) -> list[AdverseErr
 
 def _inputs(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[Path, str]:
     """Return the hash of everything outside the folder that the run was made from."""
-    expected = {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
-    expected |= {Path(path): wanted for path, wanted in folder.read_inputs().items()}
-    expected |= {Path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
+    expected = {named_path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
+    expected |= {named_path(path): wanted for path, wanted in folder.read_inputs().items()}
+    expected |= {named_path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
     for hashes in manifest.get("files_read", {}).values():
         expected |= {
-            Path(path): wanted.removeprefix(WRITTEN)
+            named_path(path): wanted.removeprefix(WRITTEN)
             for path, wanted in hashes.items()
             if not path.startswith(VARIABLE)
         }
     files = [file for sut in manifest["suts"].values() for file in sut["files"].values()]
-    return expected | {Path(file["path"]): file["sha256"] for file in files}
+    return expected | {named_path(file["path"]): file["sha256"] for file in files}
 
 
 def _variables(manifest: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from adverse.data.subsets import cut_logs, cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
+from adverse.plugins.options import relative_to
 from adverse.store.journal import RunEntry
 from adverse.study.depth_maps import study_depth
 from adverse.study.job import StudyJob, SutTask, WorkUnit
@@ -264,7 +265,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
     plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
     held = file.detectors.get(section.name)
     shared = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
-    files = tuple(file.folder / Path(name).expanduser() for name in section.files)
+    files = tuple(relative_to(file.folder, Path(name)) for name in section.files)
     if section.files and "files" in plugin.options:
         shared["files"], files = section.files, ()
     options = (

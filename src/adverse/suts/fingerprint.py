@@ -18,6 +18,7 @@ from typing import Any
 from adverse.content import digest, file_sha256
 from adverse.errors import StudyError
 from adverse.plugins import Plugin, library_version, origin
+from adverse.remote_files import named_path
 from adverse.suts import predictions
 
 NOT_IDENTITY = frozenset({"cwd"})
@@ -64,7 +65,7 @@ def described(plugin: Plugin, options: Mapping[str, Any], files: Iterable[Path] 
 
 def hashes_of(form: Mapping[str, Any]) -> dict[Path, str]:
     """Return the hash of each file that a system is made of, by its path."""
-    return {Path(file["path"]): file["sha256"] for file in form["files"].values()}
+    return {named_path(file["path"]): file["sha256"] for file in form["files"].values()}
 
 
 def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, HashedFile]]:
@@ -127,7 +128,7 @@ def _files_below(folder: Path) -> Iterable[Path]:
 
 def _hashed(label: str, path: Path) -> HashedFile:
     try:
-        return HashedFile(str(Path(path).absolute()), file_sha256(Path(path)))
+        return HashedFile(str(named_path(path).absolute()), file_sha256(named_path(path)))
     except OSError as error:
         raise StudyError(
             "a file of the system under test cannot be read",

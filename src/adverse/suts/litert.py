@@ -6,6 +6,7 @@ and outputs are brought to and from real numbers by the scale and zero point tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +103,7 @@ def _interpreter(model: Path) -> Any:
             fix='pip install "adverse[litert]"',
         ) from error
     try:
-        interpreter = Interpreter(model_path=str(model), num_threads=1)
+        interpreter = Interpreter(model_path=os.fspath(model), num_threads=1)
         interpreter.allocate_tensors()
     except (RuntimeError, ValueError) as error:
         raise SutError(

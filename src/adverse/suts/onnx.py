@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
 from adverse.plugins import sut
+from adverse.remote_files import RemotePath, local_copies
 from adverse.suts import onnx_shape
 from adverse.suts.decoders import Output, Style
 from adverse.suts.dense import DenseStyle
@@ -109,8 +110,9 @@ def open_session(model: Path) -> Any:
     options.inter_op_num_threads = 1
     options.use_deterministic_compute = True
     options.log_severity_level = 3
+    local = local_copies(model, external_files(model) if isinstance(model, RemotePath) else ())
     try:
-        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(local, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise SutError(
             "ONNX Runtime cannot load the model",

@@ -5,6 +5,7 @@ OpenCV 5 has no readers for Darknet and Caffe; the error about them says to stay
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,7 +148,7 @@ def load_net(model: Path, config: Path | None, score_threshold: float) -> Any:
         )
     try:
         if importer.config is None or config is None:
-            return reader(str(model))
+            return reader(os.fspath(model))
         text = uncut(read_plain(config), importer.config, score_threshold)
         buffers = [np.frombuffer(data, np.uint8) for data in (text, read_plain(model))]
         return reader(*(reversed(buffers) if importer.function in WEIGHTS_FIRST else buffers))
