@@ -20,10 +20,12 @@ from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.plugins import Registry
+from adverse.requirements.closed_loop import ClosedLoopFigures
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import (
     AGREEMENT,
     BY_SETTING,
+    CLOSED_LOOP,
     COUNTS,
     PERCENT,
     PLAIN,
@@ -147,8 +149,20 @@ class RunFigures:
             yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
         elif self.summary.data["task"] != "detection":
             yield self._score(rule, sut)
+        elif rule.measure in CLOSED_LOOP:
+            yield from self._driven(rule, sut)
         else:
             yield from self._levels(rule, sut)
+
+    def _driven(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
+        for level, setting, interval, doubt in self._closed_loop.figures(rule, sut):
+            of = self._of(sut, level, setting) + ("" if setting else " under its conditions")
+            value, note = (None, "") if interval is None else (interval.value, _care(interval))
+            yield RunFigure(of, value, interval, doubt or ("" if value is not None else note), note)
+
+    @cached_property
+    def _closed_loop(self) -> ClosedLoopFigures:
+        return ClosedLoopFigures(self.store)
 
     def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if self.withheld(rule):

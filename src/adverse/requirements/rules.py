@@ -24,10 +24,12 @@ AGREEMENT = "agreement"
 """What recall is called where clean answers stand in for annotations."""
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
-BY_SETTING = ("adr", *PLAIN, AGREEMENT)
+CLOSED_LOOP = ("violations", "stops_in_time")
+"""Shares of the logs that show somebody, at the study's operating point."""
+BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
-LOWER_IS_BETTER = ("false_positives_per_image", *RATES)
+LOWER_IS_BETTER = ("false_positives_per_image", "violations", *RATES)
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -40,7 +42,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
 """The measures, and the keys that each one needs."""
-MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
+MORE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(PERCENT, ("metric",)),
+    **dict.fromkeys(CLOSED_LOOP, ("level", "conditions")),
+}
 WORDS = {
     "robust_area": "worst-case area",
     "area": "area of the setting alone,",
@@ -52,6 +57,8 @@ WORDS = {
     "false_positives_per_image": "false positives per image",
     "ap50": "AP50",
     "ap": "AP",
+    "violations": "share of logs in which the robot moves inside a safety radius,",
+    "stops_in_time": "share of logs in which the robot stops in time,",
     "mean_iou": "mean IoU",
     "pixel_accuracy": "pixel accuracy",
     "top1": "top-1 accuracy",
@@ -68,6 +75,7 @@ COUNTING = {
     "outage_rate": "Add bound: point (every request of this run found its server).",
 }
 """What to write instead of a rate that is at most 0."""
+ROUNDING = 1e-9
 Bound = Literal["lower", "upper", "point"]
 
 
@@ -81,6 +89,7 @@ class Rule(BaseModel):
     sut: tuple[str, ...] = ()
     level: str | None = None
     setting: str | None = None
+    conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     metric: str | None = None
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
@@ -169,7 +178,10 @@ def _fields_at(place: Where) -> list[str]:
 def _check(source: YamlFile, number: int, rule: Rule) -> None:
     """Raise where the keys of a rule do not fit each other."""
     needed = NEEDS[rule.measure]
-    for key in ("level", "setting", "metric"):
+    if rule.conditions is not None and rule.measure in CLOSED_LOOP:
+        needed = ()
+        _check_conditions(source, number, rule)
+    for key in ("level", "setting", "metric", "conditions"):
         there = getattr(rule, key) is not None
         if key in needed and not there:
             fix = f"Add {key}: {_example(key)}."
@@ -182,6 +194,25 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
                 fix=f"Remove {key}:; {rule.measure} takes {', '.join(allowed)}.",
             )
     _check_limit(source, number, rule)
+
+
+def _check_conditions(source: YamlFile, number: int, rule: Rule) -> None:
+    """Raise where conditions and their chances make no whole, or a mutation is named beside them."""
+    chances = rule.conditions or {}
+    where = source.where(("rules", number, "conditions"))
+    if rule.setting is not None:
+        raise StudyError(
+            f"{rule.measure} takes setting: or conditions:, not both",
+            where=where,
+            fix="Make two rules of it: one under the mutation, one to be expected of the conditions.",
+        )
+    if abs(sum(chances.values()) - 1) > ROUNDING:
+        raise StudyError(
+            "the chances of the conditions do not sum to 1",
+            where=where,
+            got=f"{sum(chances.values()):g}",
+            fix="Write all conditions, such as conditions: {clean: 0.8, haze(visibility_m=200): 0.2}.",
+        )
 
 
 def _example(key: str) -> str:
