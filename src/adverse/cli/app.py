@@ -41,6 +41,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse report RUN                    the report, one HTML file
     adverse check RUN rules.yaml          verdicts on your rules, for CI
     adverse operate RUN rules.yaml        the threshold to set
+    adverse limits study.yaml             how far conditions may go
     adverse view RUN                      frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, paired by log
     adverse history RUN...                one measure over many runs
@@ -88,6 +89,7 @@ app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
 app.command("check")(checks.check)
 app.command("operate")(operation.operate)
+app.command("limits")(operation.limits)
 app.command("view")(results.view)
 app.command("compare")(checks.compare)
 app.command("history")(checks.history)

@@ -20,6 +20,8 @@ COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate", "outage_rate")
 """Shares of requests."""
 REQUIREMENTS = "requirements"
+LIMIT = "limit"
+"""How far a condition may go: up to a setting at least, by a rule of the study's limits."""
 AGREEMENT = "agreement"
 """What recall is called where clean answers stand in for annotations."""
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
@@ -39,6 +41,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "expected_area": ("level",),
     **dict.fromkeys(BY_SETTING, ("setting",)),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
+    LIMIT: ("setting", "of"),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
 """The measures, and the keys that each one needs."""
@@ -75,6 +78,8 @@ COUNTING = {
     "outage_rate": "Add bound: point (every request of this run found its server).",
 }
 """What to write instead of a rate that is at most 0."""
+MEANING = {REQUIREMENTS: "every requirement passes", LIMIT: "the rule holds up to the setting at least"}
+"""What rules without a number mean."""
 ROUNDING = 1e-9
 Bound = Literal["lower", "upper", "point"]
 
@@ -91,6 +96,7 @@ class Rule(BaseModel):
     setting: str | None = None
     conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     metric: str | None = None
+    of: str | None = None
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound: Bound | None = None
@@ -181,7 +187,7 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
     if rule.conditions is not None and rule.measure in CLOSED_LOOP:
         needed = ()
         _check_conditions(source, number, rule)
-    for key in ("level", "setting", "metric", "conditions"):
+    for key in ("level", "setting", "metric", "conditions", "of"):
         there = getattr(rule, key) is not None
         if key in needed and not there:
             fix = f"Add {key}: {_example(key)}."
@@ -216,17 +222,23 @@ def _check_conditions(source: YamlFile, number: int, rule: Rule) -> None:
 
 
 def _example(key: str) -> str:
-    return {"level": "path", "setting": "AnyMild, Any, clean or the id of a mutation"}.get(key, "...")
+    examples = {
+        "level": "path",
+        "setting": "AnyMild, Any, clean or the id of a mutation",
+        "of": "the name of a rule of limits:",
+    }
+    return examples.get(key, "...")
 
 
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
     limits = [name for name in ("at_least", "at_most") if getattr(rule, name) is not None]
     where = source.where(("rules", number))
-    if rule.measure == REQUIREMENTS:
-        wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if rule.sut else [])]
+    if rule.measure in (REQUIREMENTS, LIMIT):
+        asked = rule.sut and rule.measure == REQUIREMENTS
+        wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if asked else [])]
         if wrong:
-            fix = f"Take {wrong[0]}: out; it means that every requirement passes."
-            raise StudyError(f"{REQUIREMENTS} has no {wrong[0]}", where=where, fix=fix)
+            fix = f"Take {wrong[0]}: out; it means that {MEANING[rule.measure]}."
+            raise StudyError(f"{rule.measure} has no {wrong[0]}", where=where, fix=fix)
         return
     if len(limits) != 1:
         raise StudyError(
