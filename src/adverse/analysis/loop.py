@@ -10,7 +10,6 @@ driven step by step, by a SUT at one sensitivity and by the truth.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from adverse.analysis.detections import shared_sensitivity
 from adverse.analysis.score import ScoredCurve
 from adverse.analysis.thresholds import MARKED
-from adverse.curves.interval import Interval, korn_graubard
+from adverse.curves.operating_point import share_of_logs
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.levels.context import Context, PlacedDetections, level_input, run_context
 from adverse.levels.loop import STOPS, Playback, input_obstacles_m, input_playbacks
@@ -130,7 +129,7 @@ def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int) -> dict
         "never_stops": np.isposinf(outcomes.measured[STOPS[0]][:, k]),
     }
     for name, hits in counts.items():
-        interval = _interval(int(hits.sum()), logs)
+        interval = share_of_logs(int(hits.sum()), logs)
         found[name] = interval.value
         found[f"{name}_interval"] = interval.plain()
     return found
@@ -149,12 +148,6 @@ def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
     """
     rising = np.sort(values)
     return {part: float(rising[max(math.ceil(q * len(rising)) - 1, 0)]) for part, q in QUANTILES.items()}
-
-
-@functools.lru_cache(maxsize=4096)
-def _interval(hits: int, logs: int) -> Interval:
-    """Return the interval of a share of logs; each is one trial, so only their number matters."""
-    return korn_graubard(np.arange(logs) < hits, np.ones(logs))
 
 
 def stop_rule(store: Store) -> dict[str, float] | None:

@@ -18,6 +18,7 @@ from adverse.cli import (
     humans,
     models,
     mutate,
+    operation,
     plugins,
     results,
     runs,
@@ -39,6 +40,8 @@ HELP = """Find out how a perception system fails before the field does.
     adverse worker tcp://NODE:8786        join a Dask cluster
     adverse report RUN                    the report, one HTML file
     adverse check RUN rules.yaml          verdicts on your rules, for CI
+    adverse operate RUN rules.yaml        the threshold to set
+    adverse limits study.yaml             how far conditions may go
     adverse view RUN                      frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, paired by log
     adverse history RUN...                one measure over many runs
@@ -85,6 +88,8 @@ app.command("worker")(engines.worker)
 app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
 app.command("check")(checks.check)
+app.command("operate")(operation.operate)
+app.command("limits")(operation.limits)
 app.command("view")(results.view)
 app.command("compare")(checks.compare)
 app.command("history")(checks.history)

@@ -19,12 +19,17 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, StoreError, suggestion
-from adverse.plugins import Registry
+from adverse.plugins import Registry, load
+from adverse.requirements.closed_loop import ClosedLoopFigures
+from adverse.requirements.limit_verdicts import limit_verdicts
+from adverse.requirements.limits import ConditionLimit, run_limits
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import (
     AGREEMENT,
     BY_SETTING,
+    CLOSED_LOOP,
     COUNTS,
+    LIMIT,
     PERCENT,
     PLAIN,
     RATES,
@@ -93,6 +98,11 @@ class RunFigures:
             return self._summary
         return run_results(self.store, registry=self.registry, partial=True).summary
 
+    @cached_property
+    def limits(self) -> list[ConditionLimit]:
+        """The condition limits that the run was made to search, worked out again."""
+        return run_limits(self.store, self.figures, self.registry or load())
+
     def withheld(self, rule: Rule) -> bool:
         """Tell whether a rule is about a level of a plug-in that was not loaded."""
         return rule.level is not None and rule.level.partition("/")[0] in self.unloaded
@@ -147,8 +157,20 @@ class RunFigures:
             yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
         elif self.summary.data["task"] != "detection":
             yield self._score(rule, sut)
+        elif rule.measure in CLOSED_LOOP:
+            yield from self._driven(rule, sut)
         else:
             yield from self._levels(rule, sut)
+
+    def _driven(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
+        for level, setting, interval, doubt in self._closed_loop.figures(rule, sut):
+            of = self._of(sut, level, setting) + ("" if setting else " under its conditions")
+            value, note = (None, "") if interval is None else (interval.value, _care(interval))
+            yield RunFigure(of, value, interval, doubt or ("" if value is not None else note), note)
+
+    @cached_property
+    def _closed_loop(self) -> ClosedLoopFigures:
+        return ClosedLoopFigures(self.store)
 
     def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if self.withheld(rule):
@@ -454,6 +476,10 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule, each with what it is of."""
     if rule.measure == REQUIREMENTS:
         for verdict in _requirements(run.store, rule):
+            yield "", replace(verdict, remarks=run.remarks(verdict.sut))
+        return
+    if rule.measure == LIMIT:
+        for verdict in limit_verdicts(run.store, rule, run.limits, run.registry):
             yield "", replace(verdict, remarks=run.remarks(verdict.sut))
         return
     figures = list(dict.fromkeys(run.figures(rule)))

@@ -17,13 +17,13 @@ from adverse.analysis.score import ANY
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.requirements.gate import RunFigures
-from adverse.requirements.rules import NEEDS, REQUIREMENTS, Rule
+from adverse.requirements.rules import LIMIT, NEEDS, REQUIREMENTS, Rule
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import CLEAN
 
-MEASURES = tuple(measure for measure in NEEDS if measure != REQUIREMENTS)
+MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT))
 DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
 """What is shown of a run of each task, unless a measure is given."""
 

@@ -21,14 +21,18 @@ COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate", "outage_rate")
 """Shares of requests."""
 REQUIREMENTS = "requirements"
+LIMIT = "limit"
+"""How far a condition may go: up to a setting at least, by a rule of the study's limits."""
 AGREEMENT = "agreement"
 """What recall is called where clean answers stand in for annotations."""
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
-BY_SETTING = ("adr", *PLAIN, AGREEMENT)
+CLOSED_LOOP = ("violations", "stops_in_time")
+"""Shares of the logs that show somebody, at the study's operating point."""
+BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
-LOWER_IS_BETTER = ("false_positives_per_image", *RATES)
+LOWER_IS_BETTER = ("false_positives_per_image", "violations", *RATES)
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -38,10 +42,14 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "expected_area": ("level",),
     **dict.fromkeys(BY_SETTING, ("setting",)),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
+    LIMIT: ("setting", "of"),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
 """The measures, and the keys that each one needs."""
-MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
+MORE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(PERCENT, ("metric",)),
+    **dict.fromkeys(CLOSED_LOOP, ("level", "conditions")),
+}
 WORDS = {
     "robust_area": "worst-case area",
     "area": "area of the setting alone,",
@@ -53,6 +61,8 @@ WORDS = {
     "false_positives_per_image": "false positives per image",
     "ap50": "AP50",
     "ap": "AP",
+    "violations": "share of logs in which the robot moves inside a safety radius,",
+    "stops_in_time": "share of logs in which the robot stops in time,",
     "mean_iou": "mean IoU",
     "pixel_accuracy": "pixel accuracy",
     "top1": "top-1 accuracy",
@@ -69,6 +79,9 @@ COUNTING = {
     "outage_rate": "Add bound: point (every request of this run found its server).",
 }
 """What to write instead of a rate that is at most 0."""
+MEANING = {REQUIREMENTS: "every requirement passes", LIMIT: "the rule holds up to the setting at least"}
+"""What rules without a number mean."""
+ROUNDING = 1e-9
 Bound = Literal["lower", "upper", "point"]
 
 
@@ -82,7 +95,9 @@ class Rule(BaseModel):
     sut: tuple[str, ...] = ()
     level: str | None = None
     setting: str | None = None
+    conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     metric: str | None = None
+    of: str | None = None
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound: Bound | None = None
@@ -175,7 +190,10 @@ def _fields_at(place: Where) -> list[str]:
 def _check(source: YamlFile, number: int, rule: Rule) -> None:
     """Raise where the keys of a rule do not fit each other."""
     needed = NEEDS[rule.measure]
-    for key in ("level", "setting", "metric"):
+    if rule.conditions is not None and rule.measure in CLOSED_LOOP:
+        needed = ()
+        _check_conditions(source, number, rule)
+    for key in ("level", "setting", "metric", "conditions", "of"):
         there = getattr(rule, key) is not None
         if key in needed and not there:
             fix = f"Add {key}: {_example(key)}."
@@ -190,19 +208,43 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
     _check_limit(source, number, rule)
 
 
+def _check_conditions(source: YamlFile, number: int, rule: Rule) -> None:
+    """Raise where conditions and their chances make no whole, or a mutation is named beside them."""
+    chances = rule.conditions or {}
+    where = source.where(("rules", number, "conditions"))
+    if rule.setting is not None:
+        raise StudyError(
+            f"{rule.measure} takes setting: or conditions:, not both",
+            where=where,
+            fix="Make two rules of it: one under the mutation, one to be expected of the conditions.",
+        )
+    if abs(sum(chances.values()) - 1) > ROUNDING:
+        raise StudyError(
+            "the chances of the conditions do not sum to 1",
+            where=where,
+            got=f"{sum(chances.values()):g}",
+            fix="Write all conditions, such as conditions: {clean: 0.8, haze(visibility_m=200): 0.2}.",
+        )
+
+
 def _example(key: str) -> str:
-    settings = "worst case, worst mild case, clean or the id of a mutation"
-    return {"level": "path", "setting": settings}.get(key, "...")
+    examples = {
+        "level": "path",
+        "setting": "worst case, worst mild case, clean or the id of a mutation",
+        "of": "the name of a rule of limits:",
+    }
+    return examples.get(key, "...")
 
 
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
     limits = [name for name in ("at_least", "at_most") if getattr(rule, name) is not None]
     where = source.where(("rules", number))
-    if rule.measure == REQUIREMENTS:
-        wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if rule.sut else [])]
+    if rule.measure in (REQUIREMENTS, LIMIT):
+        asked = rule.sut and rule.measure == REQUIREMENTS
+        wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if asked else [])]
         if wrong:
-            fix = f"Take {wrong[0]}: out; it means that every requirement passes."
-            raise StudyError(f"{REQUIREMENTS} has no {wrong[0]}", where=where, fix=fix)
+            fix = f"Take {wrong[0]}: out; it means that {MEANING[rule.measure]}."
+            raise StudyError(f"{rule.measure} has no {wrong[0]}", where=where, fix=fix)
         return
     if len(limits) != 1:
         raise StudyError(

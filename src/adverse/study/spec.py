@@ -294,6 +294,7 @@ class Study(_Section):
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
+    limits: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @property
