@@ -20,6 +20,7 @@ from adverse.analysis.fault_rates import mutation_remarks
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
+from adverse.analysis.relations import run_relations
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.slices import slice_members
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
@@ -52,6 +53,7 @@ IN_SUMMARY = (
     "required",
     "loop",
     "metrics",
+    "relations",
     "differences",
     "visual_change",
 )
@@ -67,6 +69,7 @@ OPTIONAL = (
     "magnitudes.csv",
     "means.csv",
     "metrics.csv",
+    "relations.csv",
     "differences.csv",
     "stops.parquet",
     "visual_change.csv",
@@ -180,7 +183,7 @@ def run_results(
 ) -> Results:
     """Compute all results of a run from its detections, writing nothing.
 
-    A level or metric of a plug-in that was not loaded is an error; with `partial` it is left out.
+    A level, metric or relation of a plug-in that was not loaded is an error; with `partial` it is left out.
     """
     counts = store.counts()
     _refuse_nothing(store, counts)
@@ -189,13 +192,24 @@ def run_results(
     known = registry or load()
     levels = _named(store, known, "level", store.run.levels, partial=partial)
     metrics = _named(store, known, "metric", store.run.metrics, partial=partial)
+    relations = _named(store, known, "relation", store.run.relations, partial=partial)
+    related = run_relations(store.run, relations, known)
     context = run_context(store)
     resamples, changes = _resamples(store), measured_changes(store)
     done: list[SutResults] = []
     failures: list[dict[str, Any]] = []
 
     def of_sut(sut: str) -> SutResults:
-        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, changes=changes)
+        return analyze_sut(
+            store,
+            sut,
+            context,
+            resamples,
+            levels=levels,
+            metrics=metrics,
+            relations=related,
+            changes=changes,
+        )
 
     drives = any(level.level is not None and level.level.drives for level in levels)
     tables = {name: Growing() for name in TABLES if drives or name != "stops"}
@@ -218,6 +232,10 @@ def run_results(
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
     summary["failures"] = failure_rows(store, failures)
+    if relations:
+        titles = {relation.name: relation.relation.title for relation in relations if relation.relation}
+        summary["relation_titles"] = titles
+        summary["violations"] = [row for result in done for row in result.violations]
     summary |= predictions(store.run, lists["adr"])
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
@@ -231,7 +249,7 @@ def run_results(
 
 
 def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequence[str]) -> list[str]:
-    """Return the levels or metrics of a run that only a plug-in has that was not loaded."""
+    """Return the levels, metrics or relations of a run that only a plug-in has that was not loaded."""
     if store.task != "detection":
         return []
     loaded = {plugin.name for plugin in (registry or load()).all(kind)}
@@ -241,7 +259,7 @@ def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequenc
 def _named(
     store: Store, registry: Registry, kind: Kind, names: Sequence[str], *, partial: bool
 ) -> list[Plugin]:
-    """Return the levels or metrics of a run; those of a plug-in file only if it was loaded."""
+    """Return the levels, metrics or relations of a run; those of a plug-in file only if it was loaded."""
     missing = unloaded(store, registry, kind, names) if partial else []
     names = [name for name in names if name not in missing]
     try:

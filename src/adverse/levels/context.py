@@ -189,7 +189,7 @@ def level_input(
 
 def evaluate(level: Plugin, given: LevelInput) -> dict[str, Events | Outcomes]:
     """Return what a level comes to, by the names of its rows: `level/variant`, or the level alone."""
-    result = _call(level, given)
+    result = call_plugin(level, given)
     variants = level.level.variants if level.level is not None else ()
     if isinstance(result, Events | Outcomes) and not variants:
         return {level.name: result}
@@ -210,8 +210,8 @@ def evaluate_all(levels: Collection[Plugin], given: LevelInput) -> dict[str, Out
     return {name: part.outcomes(count) if isinstance(part, Events) else part for name, part in rows.items()}
 
 
-def _call(plugin: Plugin, given: LevelInput) -> Any:
-    """Call a level or metric; whatever it raises is its own error, not an internal one."""
+def call_plugin(plugin: Plugin, given: Any) -> Any:
+    """Call a level, metric or relation; whatever it raises is its own error, not an internal one."""
     try:
         return plugin.function(given)
     except AdverseError:
@@ -231,7 +231,7 @@ def _call(plugin: Plugin, given: LevelInput) -> Any:
 
 def evaluate_metric(metric: Plugin, given: LevelInput) -> LogScores:
     """Return what a metric comes to by log, or say what is wrong with it."""
-    result = _call(metric, given)
+    result = call_plugin(metric, given)
     logs = len(given.frames.logs)
     if not isinstance(result, LogScores):
         raise PluginError(

@@ -19,6 +19,7 @@ from adverse.analysis.results import Summary
 from adverse.report.agreement import basis, table_words, words
 from adverse.report.answer import choices
 from adverse.report.intervals import interval_or_reason, interval_text
+from adverse.report.relations import relation_lines
 from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table, Tone, broken_heading
@@ -219,6 +220,7 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
     basis_of = basis(run)
     lines = [*([] if basis_of is None else [basis_of]), *choices(summary, run), *stop_lines(summary, run)]
+    lines += relation_lines(summary, run)
     left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))
     failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())

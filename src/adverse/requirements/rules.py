@@ -24,10 +24,12 @@ AGREEMENT = "agreement"
 """What recall is called where clean answers stand in for annotations."""
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
-BY_SETTING = ("adr", *PLAIN, AGREEMENT)
+VIOLATIONS = "violations"
+"""The share of the checks of a metamorphic relation that fail."""
+BY_SETTING = ("adr", *PLAIN, AGREEMENT, VIOLATIONS)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
-LOWER_IS_BETTER = ("false_positives_per_image", *RATES)
+LOWER_IS_BETTER = ("false_positives_per_image", VIOLATIONS, *RATES)
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -36,6 +38,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "mean_robustness": ("level",),
     "expected_area": ("level",),
     **dict.fromkeys(BY_SETTING, ("setting",)),
+    VIOLATIONS: ("relation", "setting"),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
@@ -48,6 +51,7 @@ WORDS = {
     "mean_robustness": "mean robustness over mutations",
     "expected_area": "expected area",
     "adr": "ADR",
+    VIOLATIONS: "share of violations",
     "f1": "F1",
     "false_positives_per_image": "false positives per image",
     "ap50": "AP50",
@@ -82,6 +86,7 @@ class Rule(BaseModel):
     level: str | None = None
     setting: str | None = None
     metric: str | None = None
+    relation: str | None = None
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound: Bound | None = None
@@ -119,7 +124,8 @@ class Rule(BaseModel):
     @property
     def words(self) -> str:
         """What is measured, in words."""
-        return WORDS.get(self.measure, self.measure)
+        words = WORDS.get(self.measure, self.measure)
+        return f"{words} of {self.relation}" if self.relation else words
 
 
 class _File(BaseModel):
@@ -169,7 +175,7 @@ def _fields_at(place: Where) -> list[str]:
 def _check(source: YamlFile, number: int, rule: Rule) -> None:
     """Raise where the keys of a rule do not fit each other."""
     needed = NEEDS[rule.measure]
-    for key in ("level", "setting", "metric"):
+    for key in ("level", "setting", "metric", "relation"):
         there = getattr(rule, key) is not None
         if key in needed and not there:
             fix = f"Add {key}: {_example(key)}."
@@ -185,7 +191,12 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
 
 
 def _example(key: str) -> str:
-    return {"level": "path", "setting": "AnyMild, Any, clean or the id of a mutation"}.get(key, "...")
+    examples = {
+        "level": "path",
+        "setting": "AnyMild, Any, clean or the id of a mutation",
+        "relation": "the name of one of the study's relations, as same_objects",
+    }
+    return examples.get(key, "...")
 
 
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:

@@ -94,6 +94,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "targets": list(study.targets),
             "levels": list(study.levels),
             "metrics": list(study.metrics),
+            **({"relations": list(study.relations)} if study.relations else {}),
             "localizer": study.localizer if plan.job.locate else None,
             "localize_on": study.localize_on if plan.job.locate else None,
             "robot": None if robot is None else asdict(robot),
