@@ -30,7 +30,7 @@ humans: content curves data errors plain_files plugins seeds serving store stric
     text types visual
 interop: content data errors fuzz masks mutations plugins semantic store study suts text types
 json_arrays: json_scan strict_json
-levels: errors marks plugins robot store
+levels: errors marks plugins robot seeds store
 marks: errors
 mutations: errors marks plugins process_settings seeds text types
 pages: analysis annotation errors fuzz levels report robot serving store text types
