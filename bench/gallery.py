@@ -43,6 +43,7 @@ PARTS = {
         "salt_pepper(fraction=0.05)",
         "channel_dropout(channel=G)",
         "signal_noise(psi=0.5, sigma_u=2, sigma_w=4)",
+        "mirror",
         "identity",
     ),
 }

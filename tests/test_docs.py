@@ -26,6 +26,7 @@ from adverse.data.kitti_layouts import Layout
 from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
+from adverse.relations.contract import check_relation
 from adverse.requirements.file import MEASURES, Distribution, Requirement, Requirements, read_requirements
 from adverse.requirements.rules import read_rules
 from adverse.requirements.run import derived
@@ -68,14 +69,15 @@ def test_every_key_of_a_study_is_on_its_page(model: type[Study | SutSection]) ->
     assert all(level.name in page for level in plugins.built_in("level"))
 
 
-@pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (3, "dataset")])
+@pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (3, "dataset"), (6, "relation")])
 def test_the_plug_ins_of_the_page_load_and_keep_the_contract(tmp_path: Path, number: int, kind: str) -> None:
     file = tmp_path / f"plugin{number}.py"
     file.write_text(blocks("docs/plug-ins.md", "python")[number])
     (plugin,) = plugins.marked(plugins.load_file(file))
     assert plugin.kind == kind
-    if kind == "mutation":
-        assert [finding.error for finding in contract.check(plugin) if not finding.ok] == []
+    check = {"mutation": contract.check, "relation": check_relation}.get(kind)
+    if check is not None:
+        assert [finding.error for finding in check(plugin) if not finding.ok] == []
 
 
 @pytest.mark.parametrize("plugin", plugins.load().all("dataset"), ids=lambda plugin: plugin.name)

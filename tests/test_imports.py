@@ -13,13 +13,13 @@ from rooms import module_graph, room_graph
 SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
-analysis: benchmarks content curves errors levels plugins processes robot store text types
+analysis: benchmarks content curves errors levels plugins processes relations robot store text types
 annotation: content data depth errors store types
 api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
-    mutations pages plugins processes remote_files report requirements semantic serving step_clock store
-    strict_yaml study stylize suts text
+    mutations pages plugins processes relations remote_files report requirements semantic serving
+    step_clock store strict_yaml study stylize suts text
 content: errors plain_files types
 curves: errors plain_files seeds
 data: content errors json_arrays masks plain_files plugins remote_files seeds strict_json types
@@ -30,12 +30,13 @@ humans: content curves data errors plain_files plugins seeds serving store stric
     text types visual
 interop: content data errors fuzz masks mutations plugins semantic store study suts text types
 json_arrays: json_scan strict_json
-levels: errors marks plugins robot store
+levels: errors marks plugins robot seeds store
 marks: errors
 mutations: errors marks plugins process_settings seeds text types
 pages: analysis annotation errors fuzz levels report robot serving store text types
 plugins: content errors marks process_settings remote_files type_words user_files
 processes: adverse
+relations: errors levels plugins store
 remote_files: content errors
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
@@ -48,7 +49,7 @@ serving: connections errors
 store: content errors remote_files types
 strict_json: errors
 strict_yaml: errors plain_files type_words
-study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
+study: adverse content data depth errors file_access marks masks mutations plain_files plugins processes robot
     seeds store strict_yaml stylize suts types visual
 stylize: content data errors seeds suts types
 suts: content errors file_access json_arrays masks plain_files plugins process_settings processes

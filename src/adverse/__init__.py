@@ -1,8 +1,9 @@
 """Adverse finds out how perception systems fail before the field does.
 
 Run a study with `run`, open a finished one with `open_run`, read data with `read_dataset`, and change images
-with `mutations.apply`. `mutation`, `sut` and `dataset` mark plug-ins. Names load what they need when they are
-first used, so `import adverse` is quick and imports neither OpenCV nor numba nor ONNX Runtime.
+with `mutations.apply`. `mutation`, `sut`, `dataset`, `level`, `metric` and `relation` mark plug-ins. Names
+load what they need when they are first used, so `import adverse` is quick and imports neither OpenCV nor
+numba nor ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         SutError,
     )
     from adverse.marks import Hazard, Strength
-    from adverse.plugins import dataset, level, metric, mutation, sut
+    from adverse.plugins import dataset, level, metric, mutation, relation, sut
     from adverse.store.run import Run
     from adverse.types import Camera, ClassScores, Dataset, Detections, Frame, LabelMap, Log, Setting, Truth
 
@@ -51,7 +52,7 @@ _NAMES = {
         "SutError",
     ),
     "adverse.marks": ("Hazard", "Strength"),
-    "adverse.plugins": ("dataset", "level", "metric", "mutation", "sut"),
+    "adverse.plugins": ("dataset", "level", "metric", "mutation", "relation", "sut"),
     "adverse.store.run": ("Run",),
     "adverse.types": (
         "Camera",
@@ -100,6 +101,7 @@ __all__ = [
     "mutations",
     "open_run",
     "read_dataset",
+    "relation",
     "run",
     "sut",
     "transforms",

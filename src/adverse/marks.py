@@ -2,10 +2,10 @@
 
 A mutation says the hazards it stands for and its strength, `@mutation(hazards=(Hazard(...),),
 strength=Strength(...))`, one that goes by depth also what it comes to at a depth; a level what it needs and
-its words, a metric its words and its range. Hazards are in the manner of CV-HAZOP (Zendel et al.), which asks
-of every place on the way of light (its source, the medium, objects, the observer, the algorithm) what happens
-to one of its parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands
-for is our own reading, in our own words.
+its words, a metric its words and its range, a relation its words and the mutations it is about. Hazards are
+in the manner of CV-HAZOP (Zendel et al.), which asks of every place on the way of light (its source, the
+medium, objects, the observer, the algorithm) what happens to one of its parameters when a guide word applies:
+no light, more of it, less. Which hazard a mutation stands for is our own reading, in our own words.
 """
 
 from __future__ import annotations
@@ -137,6 +137,19 @@ class SimpleMagnitude:
     highest: float | None = None
 
 
+@dataclass(frozen=True)
+class Moves:
+    """How a mutation moves what is in the image, undone.
+
+    `pixels(array, **options)` brings an array (rows, columns, ...) of the mutated image back to where things
+    are in the clean one; `boxes(boxes, size, **options)` does so for boxes (N,4) of an image of `size` (rows,
+    columns).
+    """
+
+    pixels: Callable[..., NDArray[Any]]
+    boxes: Callable[..., NDArray[np.floating]]
+
+
 Draw = Literal["shared", "own"]
 """How the two cameras of a stereo pair draw what a mutation draws at random: `shared` for what is of the
 world and its light, which both see; `own` for what is of a camera, its sensor and its lens."""
@@ -175,6 +188,24 @@ class LevelMark:
     drives: bool = False
     safety: str = ""
     efficiency: str = ""
+
+
+Beside = Literal["clean", "before", "weaker"]
+
+
+@dataclass(frozen=True)
+class RelationMark:
+    """How a metamorphic relation is named, and what it is about.
+
+    `mutations` are the names of those it is about, () for all of them; with `clean` it is also checked on the
+    clean frames by themselves. `beside` is what a violation is shown beside: the clean frame, the frame
+    before, or the next weaker setting.
+    """
+
+    title: str
+    mutations: tuple[str, ...] = ()
+    clean: bool = False
+    beside: Beside = "clean"
 
 
 @dataclass(frozen=True)

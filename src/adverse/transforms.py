@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from adverse import plugins
 from adverse.errors import MutationError, StudyError
-from adverse.mutations.settings import BASELINE, apply_setting, expand, parse
+from adverse.mutations.settings import BASELINE, apply_setting, expand, parse, refuse_moving
 from adverse.seeds import generator
 from adverse.types import Depth, Image, Setting
 
@@ -66,6 +66,7 @@ class Transform:
         self._settings = [
             setting for entry in entries for setting in expand(entry, registry, where="mutations")
         ]
+        refuse_moving(self._settings, registry)
         if not self._settings:
             raise StudyError(
                 "there is no mutation to draw", where="mutations", fix='Give one, as "c.fog(severity=3)".'

@@ -13,11 +13,13 @@ from adverse.levels.context import Context, LevelInput, level_input
 from adverse.levels.match import match_detections
 from adverse.levels.tracks import (
     LINK_IOU,
+    distance_at_first,
     ever_found,
     flicker,
     identities,
     linked,
     longest_gap,
+    stable_range,
     time_to_first,
 )
 from adverse.plugins import built_in
@@ -34,8 +36,11 @@ PEOPLE = {
 """Whether each of five people is found, frame by frame."""
 
 
-def _given(*, ids: bool, shuffle: bool = False) -> LevelInput:
-    """Return two logs, equal but for their names, in which five people walk to the right."""
+def _given(*, ids: bool, shuffle: bool = False, placed: bool = False) -> LevelInput:
+    """Return two logs, equal but for their names, in which five people walk to the right.
+
+    With `placed` the camera drives at 1 m a frame towards all of them, who stand 20 m from its first place.
+    """
     frames, logs = 10, 2
     boxes, frame, who, found_boxes, counts = [], [], [], [], []
     for at in range(frames * logs):
@@ -56,7 +61,7 @@ def _given(*, ids: bool, shuffle: bool = False) -> LevelInput:
         np.array(boxes, np.float64),
         np.zeros(n, np.int64),
         np.zeros(n, np.bool_),
-        np.full((n, 3), np.nan),
+        np.tile([20.0, 0, 0] if placed else [np.nan] * 3, (n, 1)),
         np.zeros(n, np.int64),
         np.zeros(n),
         np.zeros(n, np.bool_),
@@ -74,12 +79,16 @@ def _given(*, ids: bool, shuffle: bool = False) -> LevelInput:
     times = np.tile(np.arange(frames) * STEP_S, logs)
     names = tuple(map(str, range(frames * logs)))
     log = np.repeat(np.arange(logs), frames)
+    poses = np.full((len(names), 4, 4), np.nan)
+    if placed:
+        poses[:] = np.eye(4)
+        poses[:, 0, 3] = np.tile(np.arange(frames), logs)
     table = Frames(
         names,
         ("a", "b"),
         log,
         np.ones(len(names), np.bool_),
-        np.full((len(names), 4, 4), np.nan),
+        poses,
         np.full((len(names), 7), np.nan),
         times,
     )
@@ -101,6 +110,19 @@ def test_steady_flickering_late_lost_and_never(ids: bool, shuffle: bool) -> None
     # late: 4 frames; never: all 9 steps that it is there
     assert time_to_first(given).total.tolist() == pytest.approx([(4 + 9) * STEP_S] * 2)
     assert (ever_found(given).total / ever_found(given).weight).tolist() == pytest.approx([0.8, 0.8])
+
+
+def test_distances_at_first_sight_and_of_stable_sight() -> None:
+    given = _given(ids=True, placed=True)
+    # 20 m in frame 0, 11 m in frame 9; steady, flickers and lost are found at 20 m, late at 16
+    assert distance_at_first(given).total.tolist() == pytest.approx([20 + 20 + 16 + 20] * 2)
+    assert distance_at_first(given).weight.tolist() == [4, 4]
+    # steady from 20 m on, flickers (found in frames 7 to 9) from 13, late from 16, the others never
+    assert stable_range(given).total.tolist() == pytest.approx([20 + 13 + 16 + 0 + 0] * 2)
+    assert stable_range(given).weight.tolist() == [5, 5]
+    nowhere = _given(ids=True)
+    assert not distance_at_first(nowhere).weight.any()
+    assert not stable_range(nowhere).weight.any()
 
 
 def _overlap(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -142,6 +164,8 @@ def test_an_object_may_be_away_for_two_frames_and_no_longer() -> None:
 
 def test_the_metrics_keep_their_contract() -> None:
     ours = built_in("metric")
-    assert [plugin.name for plugin in ours] == ["ever_found", "flicker", "longest_gap", "time_to_first"]
+    assert [plugin.name for plugin in ours] == [
+        *("distance_at_first", "ever_found", "flicker", "longest_gap", "stable_range", "time_to_first")
+    ]
     for plugin in ours:
         assert [finding.error for finding in contract.check_metric(plugin) if not finding.ok] == []

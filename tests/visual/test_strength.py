@@ -16,7 +16,7 @@ from adverse.marks import Strength
 from adverse.mutations import alpha_blend, motion_blur
 from adverse.mutations.batteries import TRANSFORMATIONS
 from adverse.visual import visual_change
-from adverse.visual.strength import TOLERANCE, Searchable, cover, declared_strength, find_strength
+from adverse.visual.strength import TOLERANCE, Searchable, cover, find_strength
 from visual.photos import drawn, needs_photos, photo
 
 DEPTH = np.tile(np.linspace(3, 60, 120, dtype=np.float32), (96, 1))
@@ -184,7 +184,7 @@ def test_wrong_questions_are_refused() -> None:
 
 
 def test_mutations_have_the_strengths_they_say_and_the_ends_are_values_they_take() -> None:
-    found = {plugin.name: declared_strength(plugin) for plugin in REGISTRY.all("mutation")}
+    found = {plugin.name: plugin.searchable for plugin in REGISTRY.all("mutation")}
     assert {name: strength for name, strength in found.items() if strength} == STRENGTHS
     for name, strength in STRENGTHS.items():
         plugin = REGISTRY.get("mutation", name)

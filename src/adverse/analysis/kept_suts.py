@@ -129,6 +129,7 @@ def packed(results: SutResults, conditions: Sequence[str]) -> bytes:
         "sensitivity": results.sensitivity,
         "failures": results.failures,
         "more": results.more,
+        "violations": results.violations,
         "confidence": None if sure is None else _plain_confidence(sure, conditions, place),
     }
     tables = {name: _stream(table) for name in TABLES if (table := getattr(results, name)) is not None}

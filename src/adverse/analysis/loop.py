@@ -293,8 +293,16 @@ def drive_detections(
         raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))
     run = runs[number]
     by_sut, by_truth = (
-        trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
-        for column in (run.obstacles_m[:, 0], run.true_m)
+        trace(
+            run.stations,
+            column,
+            run.too_close_m,
+            run.end_m,
+            context.robot,
+            positive=run.positive,
+            arrives=arrives,
+        )
+        for column, arrives in ((run.obstacles_m[:, 0], run.arrives), (run.true_m, None))
     )
     rows = context.paths.found[number].rows
     images = tuple(frames.ids[row] for row in rows[given.counted[rows]].tolist())

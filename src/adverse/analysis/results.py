@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,10 +18,11 @@ import pyarrow as pa
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.failures import failure_rows
 from adverse.analysis.fault_rates import mutation_remarks
-from adverse.analysis.kept_suts import kept_suts
+from adverse.analysis.kept_suts import KeptSuts, kept_suts
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
+from adverse.analysis.relations import run_relations
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.slices import slice_members
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
@@ -54,6 +55,7 @@ IN_SUMMARY = (
     "required",
     "loop",
     "metrics",
+    "relations",
     "differences",
     "visual_change",
 )
@@ -69,6 +71,7 @@ OPTIONAL = (
     "magnitudes.csv",
     "means.csv",
     "metrics.csv",
+    "relations.csv",
     "differences.csv",
     "stops.parquet",
     "visual_change.csv",
@@ -187,9 +190,9 @@ def run_results(
 ) -> Results:
     """Compute all results of a run from its detections.
 
-    A level or metric of a plug-in that was not loaded is an error; with `partial` it is left out. With `keep`
-    the results of SUTs that did not change are taken from the folder, and those of the others kept there;
-    else nothing is written.
+    A level, metric or relation of a plug-in that was not loaded is an error; with `partial` it is left out.
+    With `keep` the results of SUTs that did not change are taken from the folder, and those of the others
+    kept there; else nothing is written.
     """
     counts = store.counts()
     _refuse_nothing(store, counts)
@@ -198,34 +201,35 @@ def run_results(
     known = registry or load()
     levels = _named(store, known, "level", store.run.levels, partial=partial)
     metrics = _named(store, known, "metric", store.run.metrics, partial=partial)
+    relations = _named(store, known, "relation", store.run.relations, partial=partial)
+    related = run_relations(store.run, relations, known)
     resamples, changes = _resamples(store), measured_changes(store)
     ranked_by = (store.run.baseline.id, ANY_MILD, ANY)
-    kept = kept_suts(store, [*levels, *metrics], changes, ranked_by) if keep else None
+    kept = kept_suts(store, [*levels, *metrics, *relations], changes, ranked_by) if keep else None
+
+    def analyzed(sut: str, context: Context) -> SutResults:
+        return analyze_sut(
+            store,
+            sut,
+            context,
+            resamples,
+            levels=levels,
+            metrics=metrics,
+            relations=related,
+            changes=changes,
+        )
+
     done: list[SutResults] = []
     failures: list[dict[str, Any]] = []
-    context: Context | None = None
-    tasks: list[Callable[[], SutResults]] = []
-    for sut in store.suts:
-        if kept is not None and kept.has(sut):
-            tasks.append(functools.partial(kept.read, sut))
-            continue
-        context = context or run_context(store)  # the paths of all logs, which take a while
-        given: dict[str, Any] = {"levels": levels, "metrics": metrics, "changes": changes}
-        tasks.append(functools.partial(analyze_sut, store, sut, context, resamples, **given))
     drives = any(level.level is not None and level.level.drives for level in levels)
     tables = {name: Growing() for name in TABLES if drives or name != "stops"}
-    with ThreadPoolExecutor(workers or all_cores()) as pool:
-        for result in pool.map(lambda task: task(), tasks):
-            if kept is not None:
-                kept.write(result)
-            for name, table in tables.items():
-                table.add(getattr(result, TABLES[name]))
-            failures += result.failures
-            done.append(  # let go of the large ones
-                replace(result, **dict.fromkeys(TABLES.values()))  # type: ignore[arg-type]
-            )
-    if kept is not None:
-        kept.drop_others()
+    for result in _each_sut(store, analyzed, kept, workers or all_cores()):
+        for name, table in tables.items():
+            table.add(getattr(result, TABLES[name]))
+        failures += result.failures
+        done.append(  # let go of the large ones
+            replace(result, **dict.fromkeys(TABLES.values()))  # type: ignore[arg-type]
+        )
     troubles, failed = store.troubles(), store.failed_attempts()
     lists = _lists(done, magnitude_rows(store, known))
     answered = {row["sut"] for row in counts if row["status"] == "ok"}
@@ -237,6 +241,7 @@ def run_results(
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
     summary["failures"] = failure_rows(store, failures)
+    summary |= _violations(relations, done)
     summary |= predictions(store.run, lists["adr"])
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
@@ -249,8 +254,39 @@ def run_results(
     return _results(summary, troubles, failed, files)
 
 
+def _each_sut(
+    store: Store, analyzed: Callable[[str, Context], SutResults], kept: KeptSuts | None, workers: int
+) -> Iterator[SutResults]:
+    """Yield the results of every SUT in order: those that are kept, and the others, which then are."""
+    context: Context | None = None
+    tasks: list[Callable[[], SutResults]] = []
+    for sut in store.suts:
+        if kept is not None and kept.has(sut):
+            tasks.append(functools.partial(kept.read, sut))
+            continue
+        context = context or run_context(store)  # the paths of all logs, which take a while
+        tasks.append(functools.partial(analyzed, sut, context))
+    with ThreadPoolExecutor(workers) as pool:
+        for result in pool.map(lambda task: task(), tasks):
+            if kept is not None:
+                kept.write(result)
+            yield result
+    if kept is not None:
+        kept.drop_others()
+
+
+def _violations(relations: Sequence[Plugin], done: Sequence[SutResults]) -> dict[str, Any]:
+    """Return what the relations of a run are called, and the violations to be shown; nothing without any."""
+    if not relations:
+        return {}
+    return {
+        "relation_titles": {one.name: one.relation.title for one in relations if one.relation},
+        "violations": [row for result in done for row in result.violations],
+    }
+
+
 def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequence[str]) -> list[str]:
-    """Return the levels or metrics of a run that only a plug-in has that was not loaded."""
+    """Return the levels, metrics or relations of a run that only a plug-in has that was not loaded."""
     if store.task != "detection":
         return []
     loaded = {plugin.name for plugin in (registry or load()).all(kind)}
@@ -260,7 +296,7 @@ def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequenc
 def _named(
     store: Store, registry: Registry, kind: Kind, names: Sequence[str], *, partial: bool
 ) -> list[Plugin]:
-    """Return the levels or metrics of a run; those of a plug-in file only if it was loaded."""
+    """Return the levels, metrics or relations of a run; those of a plug-in file only if it was loaded."""
     missing = unloaded(store, registry, kind, names) if partial else []
     names = [name for name in names if name not in missing]
     try:

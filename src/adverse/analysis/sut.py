@@ -18,6 +18,7 @@ from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, family_rows, mean_rows, mean_weights
 from adverse.analysis.objects import Changes, detected_frames, detected_objects
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
+from adverse.analysis.relations import RunRelations, relation_rows
 from adverse.analysis.score import Status, SutScores, score_sut
 from adverse.analysis.slices import slice_rows
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
@@ -47,6 +48,8 @@ class SutResults:
     failures: list[dict[str, Any]]
     more: dict[str, list[dict[str, Any]]]
     """Further figures, by the name of their table."""
+    violations: list[dict[str, Any]]
+    """Violations of relations that are worth a picture."""
 
 
 def analyze_sut(
@@ -57,6 +60,7 @@ def analyze_sut(
     *,
     levels: Sequence[Plugin],
     metrics: Sequence[Plugin] = (),
+    relations: RunRelations | None = None,
     changes: Changes | None = None,
 ) -> SutResults:
     """Score a SUT at every level under every setting, with intervals where there are resamples.
@@ -86,6 +90,11 @@ def analyze_sut(
     }
     if metrics:
         more["metrics"] = metric_rows(store, detections, context, metrics, statuses, resamples)
+    violations: list[dict[str, Any]] = []
+    if relations is not None and relations.relations:
+        more["relations"], violations = relation_rows(
+            store, detections, context, relations, statuses, resamples
+        )
     if conditions:
         fpr_max = store.run.fpr_max
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
@@ -108,6 +117,7 @@ def analyze_sut(
         sure,
         sut_failures(store, detections, people),
         more,
+        violations,
     )
 
 

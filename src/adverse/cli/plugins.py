@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 WIDTH = 80
 """Characters of a line of a list."""
 
-Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics"]
+Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics", "relations"]
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="mutations, batteries, suts, datasets, levels or metrics.")
+    Kind,
+    typer.Argument(
+        metavar="KIND", help="mutations, batteries, suts, datasets, levels, metrics or relations."
+    ),
 ]
 PluginFiles = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Also list this plug-in file; repeatable.")
@@ -97,6 +100,7 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
         "datasets": "dataset",
         "levels": "level",
         "metrics": "metric",
+        "relations": "relation",
     }
     return [
         {
@@ -172,7 +176,9 @@ def hazards(
 
 File = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="A Python file with @mutation, @sut, @dataset, @level or @metric."),
+    typer.Argument(
+        metavar="FILE", help="A Python file with @mutation, @sut, @dataset, @level, @metric or @relation."
+    ),
 ]
 
 
@@ -189,8 +195,8 @@ TimeLimit = Annotated[
 def check_plugin(file: File, timeout_s: TimeLimit = 120) -> None:
     """Check that a plug-in file keeps its contract.
 
-    Mutations, levels and metrics are run; SUTs and data sets are only loaded. This happens in a process of
-    its own, which is ended when a plug-in hangs.
+    Mutations, levels, metrics and relations are run; SUTs and data sets are only loaded. This happens in a
+    process of its own, which is ended when a plug-in hangs.
 
     \b
     Example:
@@ -269,10 +275,16 @@ def _check_plugin(file: Path, steps: Steps) -> None:
     from adverse import plugins
     from adverse.levels import contract as levels
     from adverse.mutations import contract as mutations
+    from adverse.relations import contract as relations
 
     installed = plugins.load()  # as our own imports, no part of what is timed
     steps.begin("loading the file")
-    checks = {"mutation": mutations.check, "level": levels.check_level, "metric": levels.check_metric}
+    checks = {
+        "mutation": mutations.check,
+        "level": levels.check_level,
+        "metric": levels.check_metric,
+        "relation": relations.check_relation,
+    }
     failed = 0
     shown: set[str] = set()
     loaded = list(plugins.marked(plugins.load_file(file)))

@@ -307,6 +307,8 @@ def _print_tables(console: Console, summary: Summary, tables: PageTables, run: R
         console.print(tables.adr.terminal(shares=True))
     for table in terminal_tables(summary, tables.plain):
         console.print((table if run.truth is None else table_words(table)).terminal())
+    for table in tables.relations:
+        console.print(table.terminal())
     for line in spoken(run, remarks(summary)):
         console.say(line)
 

@@ -29,7 +29,7 @@ from adverse.data.class_folders import NAMES_FILE, class_folders
 from adverse.data.coco import coco
 from adverse.data.images import write_image
 from adverse.errors import DataError, SutError
-from adverse.mutations.settings import apply_setting, parse
+from adverse.mutations.settings import apply_setting, parse, refuse_moving
 from adverse.suts.ask import ask, task_of
 from adverse.suts.maite_model import MaiteClassifier, MaiteDetector, names_of
 from adverse.types import ClassScores, Dataset, Detections, Frame, Image, Split, System
@@ -263,6 +263,7 @@ class MaiteAugmentation:
     def __init__(self, mutation: str, *, seed: int = 0) -> None:
         self._registry = plugins.load()
         self._setting = parse(mutation, self._registry)
+        refuse_moving([self._setting], self._registry)
         self._seed = seed
         self.metadata: Any = {"id": self._setting.id}
 

@@ -30,6 +30,7 @@ from adverse.levels.places import (
 )
 from adverse.plugins import Plugin, origin
 from adverse.robot.profile import Robot
+from adverse.seeds import generator
 from adverse.store.read import Store
 from adverse.store.tables import Answers, Frames, TruthTable
 
@@ -65,7 +66,9 @@ class Context:
         robot: Robot | None = None,
         *,
         logs: Collection[int] | None = None,
+        seed: int = 0,
     ) -> None:
+        self.seed = seed
         self.frames = frames
         self.truth = truth
         self.robot = robot
@@ -73,6 +76,19 @@ class Context:
         self.stations = stations_m(frames, self.paths)
         self.localized_m = localized_m
         self.truths = {kind: self._truth(places) for kind, places in self._kinds().items()}
+
+    @cached_property
+    def lost_frames(self) -> NDArray[np.bool_]:
+        """The frames (F,) that are lost before the robot's controller knows of them, drawn by their log.
+
+        They are the same for all SUTs and settings; those of a lower rate are among those of a higher one.
+        """
+        rate = self.robot.drop_rate if self.robot else 0.0
+        lost = np.zeros(len(self.frames.ids), np.bool_)
+        for log, name in enumerate(self.frames.logs if rate else ()):
+            rows = np.flatnonzero(self.frames.log == log)
+            lost[rows] = generator(self.seed, name, "lost frames").random(len(rows)) < rate
+        return lost
 
     def place(self, answers: Answers) -> PlacedDetections:
         """Place the detections of one SUT under one setting."""
@@ -106,7 +122,8 @@ class Context:
 def run_context(store: Store, logs: Collection[int] | None = None) -> Context:
     """Return the context of a run, or of some of its logs (their numbers)."""
     robot = Robot(**store.run.robot) if store.run.robot else None
-    return Context(store.frames, store.truth, store.truth_depths_m().astype(np.float64), robot, logs=logs)
+    depths_m = store.truth_depths_m().astype(np.float64)
+    return Context(store.frames, store.truth, depths_m, robot, logs=logs, seed=store.run.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +206,7 @@ def level_input(
 
 def evaluate(level: Plugin, given: LevelInput) -> dict[str, Events | Outcomes]:
     """Return what a level comes to, by the names of its rows: `level/variant`, or the level alone."""
-    result = _call(level, given)
+    result = call_plugin(level, given)
     variants = level.level.variants if level.level is not None else ()
     if isinstance(result, Events | Outcomes) and not variants:
         return {level.name: result}
@@ -210,8 +227,8 @@ def evaluate_all(levels: Collection[Plugin], given: LevelInput) -> dict[str, Out
     return {name: part.outcomes(count) if isinstance(part, Events) else part for name, part in rows.items()}
 
 
-def _call(plugin: Plugin, given: LevelInput) -> Any:
-    """Call a level or metric; whatever it raises is its own error, not an internal one."""
+def call_plugin(plugin: Plugin, given: Any) -> Any:
+    """Call a level, metric or relation; whatever it raises is its own error, not an internal one."""
     try:
         return plugin.function(given)
     except AdverseError:
@@ -231,7 +248,7 @@ def _call(plugin: Plugin, given: LevelInput) -> Any:
 
 def evaluate_metric(metric: Plugin, given: LevelInput) -> LogScores:
     """Return what a metric comes to by log, or say what is wrong with it."""
-    result = _call(metric, given)
+    result = call_plugin(metric, given)
     logs = len(given.frames.logs)
     if not isinstance(result, LogScores):
         raise PluginError(

@@ -38,19 +38,20 @@ FPR_MAX = 0.1
 
 def check_level(level: Plugin) -> list[ContractFinding]:
     """Run every check on a level; never raises for what the level does wrong."""
-    return _findings(level, _level_checks)
+    return findings(level, _level_checks)
 
 
 def check_metric(metric: Plugin) -> list[ContractFinding]:
     """Run every check on a metric; never raises for what the metric does wrong."""
-    return _findings(metric, _metric_checks)
+    return findings(metric, _metric_checks)
 
 
 Check = Callable[[Plugin], object]
 
 
-def _findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]]) -> list[ContractFinding]:
-    findings = []
+def findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]]) -> list[ContractFinding]:
+    """Run checks on a plug-in; what it raises is a finding."""
+    found = []
     for name, check in checks():
         error: AdverseError | None = None
         try:
@@ -61,8 +62,8 @@ def _findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]])
             error = PluginError(
                 f"the {plugin.kind} crashes", where=plugin.name, got=f"{type(crash).__name__}: {crash}"
             )
-        findings.append(ContractFinding(plugin.name, name, error))
-    return findings
+        found.append(ContractFinding(plugin.name, name, error))
+    return found
 
 
 def _level_checks() -> Iterator[tuple[str, Check]]:
@@ -83,7 +84,7 @@ def _metric_checks() -> Iterator[tuple[str, Check]]:
         "a total and a weight for each log, within its range",
         lambda metric: _scores(metric, made_up_input()),
     )
-    yield "no detections", lambda metric: _scores(metric, _without_detections(made_up_input()))
+    yield "no detections", lambda metric: _scores(metric, without_detections(made_up_input()))
     yield "no truth", lambda metric: _scores(metric, _without_truth())
     yield "the same twice", _metric_repeats
     yield "the order of detections does not matter", _metric_ignores_order
@@ -145,7 +146,7 @@ def _never_loses_hits(level: Plugin) -> None:
 
 
 def _sees_nothing_without_detections(level: Plugin) -> None:
-    for name, outcomes in _outcomes(level, _without_detections(made_up_input())).items():
+    for name, outcomes in _outcomes(level, without_detections(made_up_input())).items():
         if outcomes.hits.any():
             raise PluginError(f"{name}: it counts hits where there is no detection")
 
@@ -157,7 +158,7 @@ def _level_repeats(level: Plugin) -> None:
 def _level_ignores_order(level: Plugin) -> None:
     _same_outcomes(
         _outcomes(level, made_up_input()),
-        _outcomes(level, made_up_input(order=_reversed_detections)),
+        _outcomes(level, made_up_input(order=reversed_detections)),
         "the outcomes depend on the order in which detections are stored",
     )
 
@@ -213,7 +214,7 @@ def _metric_repeats(metric: Plugin) -> None:
 def _metric_ignores_order(metric: Plugin) -> None:
     _same_scores(
         _scores(metric, made_up_input()),
-        _scores(metric, made_up_input(order=_reversed_detections)),
+        _scores(metric, made_up_input(order=reversed_detections)),
         "the values depend on the order in which detections are stored",
     )
 
@@ -250,7 +251,8 @@ def made_up_input(
     return level_input(context, match_detections(chosen, everybody), THRESHOLDS, counted)
 
 
-def _without_detections(given: LevelInput) -> LevelInput:
+def without_detections(given: LevelInput) -> LevelInput:
+    """Return an input whose frames have no detection."""
     answers = given.answers
     none = replace(
         answers,
@@ -351,7 +353,7 @@ def _answers() -> Answers:
     )
 
 
-def _reversed_detections(answers: Answers) -> Answers:
+def reversed_detections(answers: Answers) -> Answers:
     """Return the same answers with the detections of every frame in the opposite order."""
     spans = zip(answers.offsets[:-1].tolist(), answers.offsets[1:].tolist(), strict=True)
     order = np.concatenate([np.arange(start, end)[::-1] for start, end in spans]).astype(np.int64)

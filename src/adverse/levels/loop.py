@@ -24,6 +24,7 @@ from adverse.plugins import level
 from adverse.robot.clearance import clearance_m
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
+from adverse.robot.tracker import tracked_m
 from adverse.robot.trajectory import Trajectory
 from adverse.store.tables import Answers, Frames, TruthTable
 
@@ -57,8 +58,10 @@ def loop(given: LevelInput) -> dict[str, Outcomes]:
 
 
 def input_obstacles_m(given: LevelInput) -> NDArray[np.float64]:
-    """Return where on its path each frame's nearest obstacle is, at each threshold."""
+    """Return where on its path each frame's nearest obstacle is, at each threshold; tracked where it is."""
     stations = given.context.stations
+    if given.robot is not None and given.robot.coast_frames:
+        return tracked_obstacles_m(given, given.robot)
     return obstacles_m(given.answers, given.placed.distance_m, stations, given.thresholds, given.counted)
 
 
@@ -69,8 +72,46 @@ def input_playbacks(
     if given.robot is None:
         return {}, {}
     return playbacks(
-        obstacles, given.truth, true, given.frames, given.context.paths, given.counted, given.robot
+        obstacles,
+        given.truth,
+        true,
+        given.frames,
+        given.context.paths,
+        given.counted,
+        given.robot,
+        lost=given.context.lost_frames,
     )
+
+
+def tracked_obstacles_m(given: LevelInput, robot: Robot) -> NDArray[np.float64]:
+    """Return the place on the path of the nearest tracked obstacle of each frame at each level (F,K).
+
+    The tracker sees the frames of a log in order, those that count and are not lost on the way.
+    """
+    answers, placed, levels = given.answers, given.placed, len(given.thresholds)
+    stations = given.context.stations
+    frame = np.repeat(answers.frame, np.diff(answers.offsets))
+    points = placed.places.points_m
+    useful = np.flatnonzero(
+        (given.first_levels < levels) & np.isfinite(points).all(axis=1) & ~np.isnan(placed.distance_m)
+    )
+    order = useful[np.lexsort((*points[useful].T, placed.distance_m[useful], frame[useful]))]
+    seen = given.counted & ~given.context.lost_frames
+    obstacles = np.full((len(stations), levels), np.inf)
+    for path in given.context.paths.found.values():
+        rows = path.rows[seen[path.rows]]
+        first, last = (np.searchsorted(frame[order], rows, side=side) for side in ("left", "right"))
+        mine = np.concatenate([order[a:b] for a, b in zip(first, last, strict=True)] or [order[:0]])
+        obstacles[rows] = tracked_m(
+            np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64),
+            given.first_levels[mine],
+            points[mine],
+            stations[frame[mine]] + placed.distance_m[mine],
+            levels,
+            coast_frames=robot.coast_frames,
+            association_m=robot.association_m,
+        )
+    return obstacles
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +128,8 @@ class Playback:
     path: Trajectory
     people: tuple[NDArray[np.int64], NDArray[np.float64]]
     positive: bool
+    arrives: NDArray[np.bool_] | None = None
+    """Which images the controller of the SUT's robot ever knows of; None: of all of them at once."""
 
     @property
     def end_m(self) -> float:
@@ -94,11 +137,11 @@ class Playback:
         return self.path.length_m if self.positive else self.path.recorded_m
 
     def sut(self, robot: Robot) -> Drives:
-        """Drive by what the SUT said, at every level."""
-        return self._drive(self.obstacles_m, robot)
+        """Drive by what the SUT said, at every level, with the robot's latency and without what it loses."""
+        return self._drive(self.obstacles_m, robot, self.arrives)
 
     def truth(self, robot: Robot) -> Drives:
-        """Drive by the truth."""
+        """Drive by the truth, which is known at once: what should have happened."""
         return self._drive(self.true_m[:, None], robot)
 
     def clearance_m(self, driven: Drives) -> NDArray[np.float64]:
@@ -106,8 +149,18 @@ class Playback:
         reached = np.where(np.isnan(driven.stop_m), self.end_m, driven.stop_m)
         return clearance_m(self.path, self.stations, *self.people, reached)
 
-    def _drive(self, obstacles_m: NDArray[np.float64], robot: Robot) -> Drives:
-        return drive(self.stations, obstacles_m, self.too_close_m, self.end_m, robot, positive=self.positive)
+    def _drive(
+        self, obstacles_m: NDArray[np.float64], robot: Robot, arrives: NDArray[np.bool_] | None = None
+    ) -> Drives:
+        return drive(
+            self.stations,
+            obstacles_m,
+            self.too_close_m,
+            self.end_m,
+            robot,
+            positive=self.positive,
+            arrives=arrives,
+        )
 
 
 def loop_outcomes(
@@ -190,10 +243,13 @@ def playbacks(
     paths: LogPaths,
     counted: NDArray[np.bool_],
     robot: Robot,
+    *,
+    lost: NDArray[np.bool_] | None = None,
 ) -> tuple[dict[int, Playback], Counter[str]]:
     """Return the logs that can be driven, and how many cannot, by reason.
 
-    `obstacles` (F,K) are places on the path, `places` those of the true objects.
+    `obstacles` (F,K) are places on the path, `places` those of the true objects, `lost` (F,) the frames that
+    never reach the controller.
     """
     stations = stations_m(frames, paths)
     real = np.flatnonzero(counted[truth.frame] & ~truth.ignore)
@@ -224,6 +280,7 @@ def playbacks(
             one.path,
             (images, places.places.points_m[people]),
             bool(positive[log]),
+            None if robot.at_once else np.ones(len(rows), np.bool_) if lost is None else ~lost[rows],
         )
     return found, left_out
 

@@ -168,6 +168,46 @@ def match_detections(answers: Answers, truth: TruthTable) -> MatchedDetections:
     return MatchedDetections(answers, *match(answers, truth), row)
 
 
+def above(answers: Answers, threshold: np.floating, *, counted: NDArray[np.bool_] | None = None) -> Answers:
+    """Return the answers with the detections that count: from a score on, and with a size.
+
+    With `counted`, a mask over all frames, only those of its frames do.
+    """
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
+    boxes = answers.boxes
+    kept = answers.scores >= threshold
+    if counted is not None:
+        kept &= counted[answers.frame[row]] & (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
+    counts = np.bincount(row[kept], minlength=len(answers.frame))
+    return Answers(
+        answers.frame,
+        answers.status,
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        boxes[kept],
+        answers.scores[kept],
+        answers.labels[kept],
+        answers.depths_m[kept],
+        None if answers.positions_m is None else answers.positions_m[kept],
+    )
+
+
+def as_truth(answers: Answers) -> TruthTable:
+    """Return detections in the place of true objects, to match other ones with."""
+    frame = np.repeat(answers.frame, np.diff(answers.offsets))
+    boxes = answers.boxes.astype(np.float64)
+    none = np.zeros(len(frame), np.bool_)
+    return TruthTable(
+        frame,
+        boxes,
+        answers.labels,
+        none,
+        np.full((len(frame), 3), np.nan),
+        np.zeros(len(frame), np.int64),
+        (boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
+        none,
+    )
+
+
 def false_scores(matched: MatchedDetections, counted: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Return the scores of the false positives on the frames that count (a mask over all frames)."""
     chosen = (matched.outcome == FALSE) & counted[matched.frame]

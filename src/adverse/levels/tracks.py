@@ -29,11 +29,15 @@ COAST = 2
 
 
 class Track(NamedTuple):
-    """An object of a log: when it is there (n,), in seconds, and whether it is seen each time (n,)."""
+    """An object of a log: when it is there (n,), in seconds, and whether it is seen each time (n,).
+
+    `range_m` (n,) is how far from the camera it is on the ground each time; NaN where nobody knows.
+    """
 
     log: int
     time_s: NDArray[np.float64]
     seen: NDArray[np.bool_]
+    range_m: NDArray[np.float64]
 
     def gaps_s(self) -> list[float]:
         """Return for how long it is lost, each time that it is, after it was seen first; also at the end."""
@@ -43,6 +47,19 @@ class Track(NamedTuple):
         between = [float(self.time_s[b] - self.time_s[a]) for a, b in itertools.pairwise(seen) if b > a + 1]
         last = float(self.time_s[-1] - self.time_s[seen[-1]])
         return [*between, *([last] if last > 0 else [])]
+
+    def stable_m(self) -> float | None:
+        """Return the largest distance up to which it is seen every time; 0: not even at its nearest.
+
+        None where its distance is not known at all; times without a distance say nothing.
+        """
+        known = np.isfinite(self.range_m)
+        if not known.any():
+            return None
+        missed = self.range_m[known & ~self.seen]
+        nearer = self.range_m[known & self.seen]
+        nearer = nearer[nearer < missed.min()] if len(missed) else nearer
+        return float(nearer.max()) if len(nearer) else 0.0
 
     def losses(self) -> int:
         """Return how often it is lost and found again."""
@@ -73,6 +90,26 @@ def time_to_first(given: LevelInput) -> LogScores:
     return _mean(given, rows)
 
 
+@metric(
+    title="distance in metres at which an object is first found, mean over objects found", highest=math.inf
+)
+def distance_at_first(given: LevelInput) -> LogScores:
+    """Average how far away objects are when they are first seen."""
+    rows = []
+    for track in tracks(given):
+        known = np.flatnonzero(track.seen & np.isfinite(track.range_m))
+        if len(known) and known[0] == int(np.argmax(track.seen)):
+            rows.append((track.log, float(track.range_m[known[0]])))
+    return _mean(given, rows)
+
+
+@metric(title="stable range: metres up to which an object is found every time, mean", highest=math.inf)
+def stable_range(given: LevelInput) -> LogScores:
+    """Average the distance up to which an object is seen in every frame."""
+    rows = [(track.log, track.stable_m()) for track in tracks(given)]
+    return _mean(given, [(log, value) for log, value in rows if value is not None])
+
+
 @metric(title="objects found at least once")
 def ever_found(given: LevelInput) -> LogScores:
     """Count the objects that are seen in at least one frame of their track."""
@@ -90,11 +127,12 @@ def tracks(given: LevelInput) -> Iterator[Track]:
     there = given.counted[truth.frame] & ~truth.ignore & (who >= 0)
     there &= np.isfinite(frames.time_s[truth.frame])
     rows = np.flatnonzero(there)
+    range_m = next(iter(given.true_places.values())).places.range_m  # as annotated, or else by depth
     order = rows[np.lexsort((truth.frame[rows], who[rows]))]
     for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1):
         if len(part):
             at = truth.frame[part]
-            yield Track(int(frames.log[at[0]]), frames.time_s[at], seen[part])
+            yield Track(int(frames.log[at[0]]), frames.time_s[at], seen[part], range_m[part])
 
 
 def identities(truth: TruthTable, frames: Frames) -> NDArray[np.int64]:

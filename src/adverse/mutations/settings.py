@@ -225,6 +225,17 @@ def _streams(setting: Setting, seed: int, key: str, log: str | None, *camera: st
     return {name: generator(seed, *parts, *camera) for name, parts in names.items() if name in setting.needs}
 
 
+def refuse_moving(settings: Iterable[Setting], registry: Registry) -> None:
+    """Raise where a setting moves what is in the image: boxes and labels beside it would no longer fit."""
+    for setting in settings:
+        if any(registry.get("mutation", step.mutation).moves is not None for step in setting.steps):
+            raise MutationError(
+                f"{setting.id} moves what is in the image, and here its boxes or labels would stay",
+                wanted="a mutation that leaves everything where it is",
+                fix="Use it in a study, which takes the answers back, or move boxes and labels yourself.",
+            )
+
+
 def drawn_by(setting: Setting) -> str:
     """Return the name that random streams have: the id, without the record of what made it."""
     records = [step.options[RECORD] for step in setting.steps if RECORD in step.options]

@@ -1,10 +1,10 @@
-"""The only registry: mutations, SUTs, data formats, levels and metrics, each a function with a decorator.
+"""The only registry: mutations, SUTs, data formats, levels, metrics and relations, each a marked function.
 
 The options that a study can give to a plug-in are read from its signature, so there is no second declaration
 to keep true.
 """
 
-from adverse.plugins.decorators import PIXEL_LIBRARIES, dataset, level, metric, mutation, sut
+from adverse.plugins.decorators import PIXEL_LIBRARIES, dataset, level, metric, mutation, relation, sut
 from adverse.plugins.options import Colour, Fraction, NonNegative, Option, Positive, unchanged_at
 from adverse.plugins.registry import (
     ENTRY_POINT_GROUP,
@@ -50,6 +50,7 @@ __all__ = [
     "metric",
     "mutation",
     "origin",
+    "relation",
     "sut",
     "unchanged_at",
 ]

@@ -1,4 +1,4 @@
-"""The decorators that mark a function as a mutation, SUT, data format, level or metric.
+"""The decorators that mark a function as a mutation, SUT, data format, level, metric or relation.
 
 A decorator marks its function and changes nothing elsewhere. What a signature cannot say (the hazards of a
 mutation, the words of a level) is said in the decorator.
@@ -15,7 +15,19 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from adverse.errors import MutationError, PluginError, suggestion
-from adverse.marks import LEVEL_NEEDS, Cost, Draw, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
+from adverse.marks import (
+    LEVEL_NEEDS,
+    Beside,
+    Cost,
+    Draw,
+    Hazard,
+    LevelMark,
+    MetricMark,
+    Moves,
+    RelationMark,
+    SimpleMagnitude,
+    Strength,
+)
 from adverse.plugins.options import Option, options_of, valid_option, with_groups
 from adverse.plugins.registry import LooksLike, Plugin
 
@@ -42,6 +54,7 @@ def mutation(
     strength: Strength | None = ...,
     simple: SimpleMagnitude | None = ...,
     stereo: Draw | None = ...,
+    moves: Moves | None = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def mutation(
     function: Callable[P, R] | None = None,
@@ -51,6 +64,7 @@ def mutation(
     strength: Strength | None = None,
     simple: SimpleMagnitude | None = None,
     stereo: Draw | None = None,
+    moves: Moves | None = None,
 ) -> Any:
     """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?, log_rng?) -> image` as a mutation.
 
@@ -58,6 +72,7 @@ def mutation(
     for, () for none; `strength` is the option that makes it stronger and can be searched; `simple` is what a
     mutation by depth comes to at one depth. `stereo` says how the cameras of a pair draw what is random:
     "shared" (of the world and its light) or "own" (of each camera; the default, but for what goes by depth).
+    `moves` undoes that it moves what is in the image: answers are taken back by it before they are kept.
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
@@ -93,6 +108,7 @@ def mutation(
                 strength=strength,
                 simple=simple,
                 stereo=stereo,
+                moves=moves,
             ),
         )
 
@@ -204,6 +220,30 @@ def metric(
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         _check_one_parameter(plain, "LevelInput")
         return _marked(plain, Plugin("metric", name or plain.__name__, plain, {}, metric=mark_of_metric))
+
+    return mark
+
+
+def relation(
+    *,
+    title: str,
+    mutations: tuple[str, ...] = (),
+    clean: bool = False,
+    beside: Beside = "clean",
+    name: str | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a function `f(RelationInput) -> Checks | None` as a metamorphic relation of detections.
+
+    It is called for each setting of the `mutations` it names, () meaning all, and with `clean` also for the
+    clean frames. `beside` is what a violation is shown beside: the clean frame, the frame before, or the next
+    weaker setting.
+    """
+    mark_of_relation = RelationMark(title, mutations, clean, beside)
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        _check_one_parameter(plain, "RelationInput")
+        called = name or plain.__name__
+        return _marked(plain, Plugin("relation", called, plain, {}, relation=mark_of_relation))
 
     return mark
 

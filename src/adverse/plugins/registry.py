@@ -20,13 +20,22 @@ from typing import Any, Literal, TypeVar
 
 from adverse.content import digest
 from adverse.errors import AdverseError, PluginError, StudyError, suggestion
-from adverse.marks import Draw, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
+from adverse.marks import (
+    Draw,
+    Hazard,
+    LevelMark,
+    MetricMark,
+    Moves,
+    RelationMark,
+    SimpleMagnitude,
+    Strength,
+)
 from adverse.plugins.options import Option, from_yaml, relative_to
 from adverse.process_settings import settings_of
 from adverse.user_files import USERS_FILE, does_not_load, imported_beside, load_python
 
 R = TypeVar("R")
-Kind = Literal["mutation", "sut", "dataset", "level", "metric"]
+Kind = Literal["mutation", "sut", "dataset", "level", "metric", "relation"]
 ENTRY_POINT_GROUP = "adverse"
 BUILT_IN: Mapping[Kind, str] = {
     "mutation": "adverse.mutations",
@@ -34,6 +43,7 @@ BUILT_IN: Mapping[Kind, str] = {
     "dataset": "adverse.data",
     "level": "adverse.levels",
     "metric": "adverse.levels",
+    "relation": "adverse.relations",
 }
 """The package of each kind that has built-in plug-ins; imported when the kind is first asked for."""
 LooksLike = Callable[[Path], Mapping[str, Any] | None]
@@ -59,8 +69,11 @@ class Plugin:
     """What a mutation by depth comes to at one depth."""
     stereo: Draw | None = None
     """How a mutation draws for a stereo pair, where it says so."""
+    moves: Moves | None = None
+    """How to undo that a mutation moves what is in the image; None: everything stays where it is."""
     level: LevelMark | None = None
     metric: MetricMark | None = None
+    relation: RelationMark | None = None
 
     @property
     def ours(self) -> bool:
@@ -71,6 +84,18 @@ class Plugin:
     def draw(self) -> Draw:
         """How a mutation draws for a stereo pair; what goes by depth is of the world unless it says so."""
         return self.stereo or ("shared" if "depth_m" in self.needs else "own")
+
+    @property
+    def searchable(self) -> Strength | None:
+        """The strength of a mutation: what it says, or what its signature says, or none."""
+        if self.strength is not None:
+            return self.strength
+        for name, option in self.options.items():
+            schema = option.type.json_schema()
+            most = schema.get("maximum", 0)
+            if schema.get("type") == "number" and schema.get("unchanged_at") == 0 and most > 0:
+                return Strength(name, 0, float(most))
+        return None
 
     @property
     def summary(self) -> str:
@@ -204,7 +229,7 @@ def load_file(path: Path) -> ModuleType:
         raise PluginError(
             "the file marks no plug-in",
             where=str(path.resolve()),
-            wanted="a function under @mutation, @sut, @dataset, @level or @metric",
+            wanted="a function under @mutation, @sut, @dataset, @level, @metric or @relation",
             fix="from adverse import mutation, and put @mutation above the function.",
         )
     return module

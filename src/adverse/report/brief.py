@@ -19,6 +19,7 @@ from adverse.analysis.results import Summary
 from adverse.report.agreement import basis, table_words, words
 from adverse.report.answer import choices
 from adverse.report.intervals import interval_or_reason, interval_text
+from adverse.report.relations import relation_lines
 from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import area_words, marked_name
 from adverse.report.table import Cell, Column, Table, Tone, broken_heading
@@ -226,6 +227,7 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
         *_meaning(summary, table),
         *choices(summary, run),
         *stop_lines(summary, run),
+        *relation_lines(summary, run),
     ]
     left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))

@@ -33,6 +33,7 @@ from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
 from adverse.report.prediction_figures import prediction_figures
+from adverse.report.relations import relation_tables, violations
 from adverse.report.remarks import quality
 from adverse.report.run_tables import (
     adr_table,
@@ -136,6 +137,7 @@ class PageTables:
     levels: Sequence[Table]
     adr: Table | None
     plain: Sequence[Table]
+    relations: Sequence[Table]
     rankings: Table | None
     visual_change: Table | None
     hazards: Table
@@ -153,6 +155,7 @@ class PageTables:
         return [
             *self.levels,
             *self.plain,
+            *self.relations,
             *(table for table in optional if table),
             self.hazards,
             *self.predictions,
@@ -176,6 +179,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
         [*level_tables(summary), *metric_tables(summary)],
         adr_table(summary),
         plain_tables(summary),
+        relation_tables(summary),
         ranking_table(summary),
         visual_change_table(summary),
         hazard_table(coverage),
@@ -244,6 +248,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         level_words={table.name: level_words(summary, table.name) for table in tables.levels},
         adr=tables.adr,
         plain=tables.plain,
+        relations=tables.relations,
+        violations=violations(summary, looker) if detection and no_pictures is None else [],
         operating_words=operating_words(summary) if tables.plain else "",
         rankings=tables.rankings,
         all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -169,7 +169,10 @@ class Looker:
         return np.asarray(version.image)
 
     def version(self, frame_id: str, setting: str) -> FrameVersion:
-        """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
+        """Return a frame under a setting with its image, and the hash of its pixels before mutation.
+
+        What the mutation moves is moved back, as the answers were.
+        """
         frame = self._frames.get(frame_id)
         chosen = self._settings.get(setting)
         if frame is None or chosen is None:
@@ -185,7 +188,8 @@ class Looker:
         version = prepared.version(chosen)
         if version.image is None:
             raise StoreError("the frame cannot be shown", where=f"frame {frame_id!r}", got=version.refused)
-        return version
+        back = version.back
+        return version if back is None else replace(version, image=back.pixels(version.image))
 
     def why_not(self) -> str | None:
         """Return why frames cannot be shown, or None if they can."""

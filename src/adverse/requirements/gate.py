@@ -33,6 +33,7 @@ from adverse.requirements.rules import (
     PERCENT,
     PLAIN,
     RATES,
+    RELATION_VIOLATIONS,
     REQUIREMENTS,
     Rule,
     read_rules,
@@ -52,10 +53,11 @@ TABLES = {
     "expected_area": "expected",
     "adr": "adr",
     **dict.fromkeys((*PLAIN, AGREEMENT), "plain_metrics"),
+    RELATION_VIOLATIONS: "relations",
 }
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
-WITHHELD = "the level is of a plug-in that was not run; give --trust if you trust it"
+WITHHELD = "the level or relation is of a plug-in that was not run; give --trust if you trust it"
 MIXED = "mixed environments"
 RECALL = "recall"
 SHIFTED = "truth and images may be shifted against each other"
@@ -88,6 +90,7 @@ class RunFigures:
         self.store = store
         self.registry = registry
         self.unloaded = unloaded(store, registry, "level", store.run.levels)
+        self.unloaded_relations = unloaded(store, registry, "relation", store.run.relations)
         self.benchmark = cache(self._benchmark)
         self._summary = summary
 
@@ -104,7 +107,9 @@ class RunFigures:
         return run_limits(self.store, self.figures, self.registry or load())
 
     def withheld(self, rule: Rule) -> bool:
-        """Tell whether a rule is about a level of a plug-in that was not loaded."""
+        """Tell whether a rule is about a level or relation of a plug-in that was not loaded."""
+        if rule.relation is not None:
+            return rule.relation in self.unloaded_relations
         return rule.level is not None and rule.level.partition("/")[0] in self.unloaded
 
     def figures(self, rule: Rule) -> Iterator[RunFigure]:
@@ -177,6 +182,13 @@ class RunFigures:
             yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=WITHHELD)
             return
         rows = self._rows(rule.measure, sut)
+        if rule.relation is not None:
+            rows = [row for row in rows if row["relation"] == rule.relation]
+            if not rows:
+                yield RunFigure(
+                    self._of(sut, None, rule.setting), None, doubt=self._no_relation(rule.relation)
+                )
+                return
         if rows and rule.setting is not None:
             settings = self._settings(rule)
             rows = [row for row in rows if row["setting"] in settings]
@@ -276,6 +288,11 @@ class RunFigures:
             return None
         kind = "mild mutation" if setting == ANY_MILD else "mutation"
         return f"insufficient: no {kind} ran, so there is no worst case"
+
+    def _no_relation(self, relation: str) -> str:
+        if relation in self.store.run.relations:
+            return "insufficient: no mutation of the run is one that this relation is about"
+        return f"the run did not check it. {suggestion(relation, self.store.run.relations)}"
 
     def _no_setting(self, setting: str) -> str:
         known = [CLEAN, ANY_MILD, ANY, *self.store.groups]

@@ -20,10 +20,10 @@ from adverse.benchmarks.ap import OVERLAPS, MatchedDetections, matched_coco
 from adverse.benchmarks.classification import hits
 from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.benchmarks.segmentation import iou_parts
-from adverse.levels.match import FALSE, HIT, false_scores, match, match_detections
+from adverse.levels.match import FALSE, HIT, above, as_truth, false_scores, match, match_detections
 from adverse.levels.outcomes import standardize
 from adverse.store.read import Store
-from adverse.store.tables import FAULT, OK, Answers, PixelCounts, TruthTable
+from adverse.store.tables import FAULT, OK, PixelCounts
 
 Array = NDArray[np.float64]
 
@@ -179,7 +179,7 @@ class DetectorAnswers:
         self.threshold = np.float32(score if score is not None else -np.inf)
         if score is None and sensitivity is not None:
             self.threshold, self.source = self._standardized(sensitivity)
-        self._counting = {name: _above(answers, self.threshold) for name, answers in self.answers.items()}
+        self._counting = {name: above(answers, self.threshold) for name, answers in self.answers.items()}
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
@@ -209,7 +209,7 @@ class DetectorAnswers:
         """Return the F1 of the boxes that match those found on the frame as it is."""
         frames = len(self.store.frames.ids)
         plain = self._counting[self.baseline]
-        reference = _as_truth(plain)
+        reference = as_truth(plain)
         before = np.bincount(reference.frame, minlength=frames).astype(np.float64)
         same, after = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         for number, setting in enumerate(rows.settings):
@@ -357,40 +357,6 @@ def task_answers(store: Store, sut: str, *, sensitivity: float | None, score: fl
     if store.task == "classification":
         return ClassifierAnswers(store, sut)
     return DetectorAnswers(store, sut, sensitivity=sensitivity, score=score)
-
-
-def _above(answers: Answers, threshold: np.float32) -> Answers:
-    """Return the answers with the detections that count."""
-    counts_as = answers.scores >= threshold
-    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))[counts_as]
-    counts = np.bincount(row, minlength=len(answers.frame))
-    return Answers(
-        answers.frame,
-        answers.status,
-        np.concatenate([[0], np.cumsum(counts)]),
-        answers.boxes[counts_as],
-        answers.scores[counts_as],
-        answers.labels[counts_as],
-        answers.depths_m[counts_as],
-        None if answers.positions_m is None else answers.positions_m[counts_as],
-    )
-
-
-def _as_truth(answers: Answers) -> TruthTable:
-    """Return detections in the place of true objects, to match other ones with."""
-    frame = np.repeat(answers.frame, np.diff(answers.offsets))
-    boxes = answers.boxes.astype(np.float64)
-    none = np.zeros(len(frame), np.bool_)
-    return TruthTable(
-        frame,
-        boxes,
-        answers.labels,
-        none,
-        np.full((len(frame), 3), np.nan),
-        np.zeros(len(frame), np.int64),
-        (boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
-        none,
-    )
 
 
 def _members(

@@ -29,10 +29,12 @@ PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
 CLOSED_LOOP = ("violations", "stops_in_time")
 """Shares of the logs that show somebody, at the study's operating point."""
-BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP)
+RELATION_VIOLATIONS = "relation_violations"
+"""The share of the checks of a metamorphic relation that fail."""
+BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP, RELATION_VIOLATIONS)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
-LOWER_IS_BETTER = ("false_positives_per_image", "violations", *RATES)
+LOWER_IS_BETTER = ("false_positives_per_image", "violations", RELATION_VIOLATIONS, *RATES)
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -41,6 +43,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "mean_robustness": ("level",),
     "expected_area": ("level",),
     **dict.fromkeys(BY_SETTING, ("setting",)),
+    RELATION_VIOLATIONS: ("relation", "setting"),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     LIMIT: ("setting", "of"),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
@@ -57,6 +60,7 @@ WORDS = {
     "mean_robustness": "mean robustness over mutations",
     "expected_area": "expected area",
     "adr": "ADR",
+    RELATION_VIOLATIONS: "share of violations",
     "f1": "F1",
     "false_positives_per_image": "false positives per image",
     "ap50": "AP50",
@@ -98,6 +102,7 @@ class Rule(BaseModel):
     conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     metric: str | None = None
     of: str | None = None
+    relation: str | None = None
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound: Bound | None = None
@@ -140,7 +145,8 @@ class Rule(BaseModel):
     @property
     def words(self) -> str:
         """What is measured, in words."""
-        return WORDS.get(self.measure, self.measure)
+        words = WORDS.get(self.measure, self.measure)
+        return f"{words} of {self.relation}" if self.relation else words
 
 
 class _File(BaseModel):
@@ -193,7 +199,7 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
     if rule.conditions is not None and rule.measure in CLOSED_LOOP:
         needed = ()
         _check_conditions(source, number, rule)
-    for key in ("level", "setting", "metric", "conditions", "of"):
+    for key in ("level", "setting", "metric", "relation", "conditions", "of"):
         there = getattr(rule, key) is not None
         if key in needed and not there:
             fix = f"Add {key}: {_example(key)}."
@@ -232,6 +238,7 @@ def _example(key: str) -> str:
         "level": "path",
         "setting": "worst case, worst mild case, clean or the id of a mutation",
         "of": "the name of a rule of limits:",
+        "relation": "the name of one of the study's relations, as same_objects",
     }
     return examples.get(key, "...")
 

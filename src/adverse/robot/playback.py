@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from adverse.robot.delayed import drive_delayed, drive_delayed_all
 from adverse.robot.profile import Robot
 from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards, whole_steps
 
@@ -70,14 +71,29 @@ def drive(
     robot: Robot,
     *,
     positive: bool,
+    arrives: NDArray[np.bool_] | None = None,
 ) -> Drives:
     """Play a log back K times.
 
     `stations` (N,) is where the N images were taken; `obstacles_m` (N,K) the place on the path of the nearest
     obstacle of each image at each of K sensitivities (inf: none); `too_close_m` (N,) the place at which the
     safety radius of a true person of each image is entered (inf: none). A positive run ends at a stop or at
-    `end_m`, a negative one at `end_m`.
+    `end_m`, a negative one at `end_m`. With `arrives` (N,), which images the controller ever knows of, the
+    robot has its latency; without, it knows of every image at once.
     """
+    if arrives is not None:
+        columns = np.ascontiguousarray(np.asarray(obstacles_m, np.float64).T)
+        late = drive_delayed_all(
+            np.asarray(stations, np.float64),
+            np.asarray(arrives, np.bool_),
+            columns,
+            np.asarray(too_close_m, np.float64),
+            end_m,
+            positive,
+            robot.latency_s,
+            *_numbers(robot),
+        )
+        return Drives(*late)
     columns = np.ascontiguousarray(np.asarray(obstacles_m, np.float64).T)
     result = _drive_all(
         np.asarray(stations, np.float64),
@@ -98,22 +114,36 @@ def trace(
     robot: Robot,
     *,
     positive: bool,
+    arrives: NDArray[np.bool_] | None = None,
 ) -> Trace:
-    """Play a log back once, for one sensitivity, keeping the state at every step."""
+    """Play a log back once, for one sensitivity, keeping the state at every step; `arrives` as in `drive`."""
     steps = 1024
     while True:
         record = np.full((steps, 7), np.nan)
-        done = _drive(
-            np.asarray(stations, np.float64),
-            np.asarray(obstacle_m, np.float64),
-            np.asarray(too_close_m, np.float64),
-            end_m,
-            positive,
-            *_numbers(robot),
-            record,
-            np.empty((0, MARKS)),
-            -1,
-        )[4]
+        if arrives is not None:
+            done = drive_delayed(
+                np.asarray(stations, np.float64),
+                np.asarray(arrives, np.bool_),
+                np.asarray(obstacle_m, np.float64),
+                np.asarray(too_close_m, np.float64),
+                end_m,
+                positive,
+                robot.latency_s,
+                *_numbers(robot),
+                record,
+            )[4]
+        else:
+            done = _drive(
+                np.asarray(stations, np.float64),
+                np.asarray(obstacle_m, np.float64),
+                np.asarray(too_close_m, np.float64),
+                end_m,
+                positive,
+                *_numbers(robot),
+                record,
+                np.empty((0, MARKS)),
+                -1,
+            )[4]
         if done <= steps:
             break
         steps = 2 * done

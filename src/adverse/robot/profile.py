@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from adverse.errors import StudyError, suggestion
+
+LATE = ("latency_s", "drop_rate", "coast_frames", "association_m")
+"""What stands between the detector and the controller."""
+LONGEST_LATENCY_S = 60.0
+MOST_COASTED = 1000
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,14 @@ class Robot:
     hold: Literal["obstacle", "speed"] = "obstacle"
     max_gap_m: float = 2.0
     """Frames further apart along the path than this are too sparse to play back."""
+    latency_s: float = 0.0
+    """Time from an image to the moment at which the controller knows what the SUT found in it."""
+    drop_rate: float = 0.0
+    """Share of images that are lost before the controller knows of them."""
+    coast_frames: int = 0
+    """Frames for which a tracker keeps an object that is no longer detected; 0: there is no tracker."""
+    association_m: float = 1.0
+    """Distance up to which the tracker takes a detection for an object that it knows."""
 
     def __post_init__(self) -> None:
         if not 0 < self.safety_radius_m <= self.control_radius_m:
@@ -45,8 +58,31 @@ class Robot:
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
                 raise _wrong(name, value, "a number >= 0")
+        self._check_lateness()
         if self.hold not in ("obstacle", "speed"):
             raise _wrong("hold", self.hold, "obstacle or speed")
+
+    def _check_lateness(self) -> None:
+        if not 0 <= self.latency_s <= LONGEST_LATENCY_S:
+            raise _wrong("latency_s", self.latency_s, f"seconds from 0 to {LONGEST_LATENCY_S:g}")
+        if not 0 <= self.drop_rate < 1:
+            raise _wrong("drop_rate", self.drop_rate, "a share from 0 to less than 1")
+        if not (isinstance(self.coast_frames, int) and 0 <= self.coast_frames <= MOST_COASTED):
+            raise _wrong("coast_frames", self.coast_frames, f"a whole number from 0 to {MOST_COASTED}")
+        if not 0 < self.association_m < math.inf:
+            raise _wrong("association_m", self.association_m, "a number > 0")
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the controller knows at once of every image."""
+        return self.latency_s == 0 and self.drop_rate == 0
+
+    def plain(self) -> dict[str, Any]:
+        """Return its numbers as a run keeps them; of what it learns late, only what it has."""
+        late = {name: value for name, value in asdict(self).items() if name in LATE}
+        rest = {name: value for name, value in asdict(self).items() if name not in LATE}
+        known = {field.name: field.default for field in fields(self)}
+        return rest | {name: value for name, value in late.items() if value != known[name]}
 
     @property
     def buffer_m(self) -> float:

@@ -115,6 +115,7 @@ class Run:
     suts: tuple[RunSut, ...]
     levels: tuple[str, ...]
     metrics: tuple[str, ...]
+    relations: tuple[str, ...]
     targets: tuple[str, ...]
     localizer: Localizer | None
     """How the depth of boxes was read; None: it was not."""
@@ -203,6 +204,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         ),
         levels=tuple(statistics["levels"]),
         metrics=tuple(statistics["metrics"]),
+        relations=tuple(statistics.get("relations", ())),
         targets=tuple(statistics["targets"]),
         localizer=statistics["localizer"],
         localize_on=statistics.get("localize_on", statistics["localizer"] and "clean"),

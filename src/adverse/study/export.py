@@ -31,7 +31,7 @@ from adverse.data.images import Pixels, image_bytes
 from adverse.data.layout import INSTANCES, LABELS
 from adverse.data.maps import NAMES_FILE
 from adverse.errors import DataError, StudyError, one_line
-from adverse.mutations.settings import BASELINE, parse
+from adverse.mutations.settings import BASELINE, parse, refuse_moving
 from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.seeds import generator
 from adverse.store.durable import append_line, storage_errors, write_file
@@ -209,7 +209,9 @@ def export_job(file: StudyFile, *, may_be_empty: bool = False) -> tuple[Dataset,
     """Return the data set and the settings of a study; the un-mutated images are not among them."""
     registry = plugins.load(file.plugin_files)
     dataset = read_dataset(file, registry)
-    job = job_of(file, dataset, read_settings(file, registry)[1:])
+    settings = read_settings(file, registry)[1:]
+    refuse_moving(settings, registry)  # annotations are written beside the images
+    job = job_of(file, dataset, settings)
     if not job.settings and not may_be_empty:
         raise StudyError(
             "there is no mutation to apply", fix="Name a --mutation, or mutations: in the study."

@@ -21,6 +21,7 @@ from adverse.plugins import Registry
 from adverse.processes import one_process
 from adverse.store.records import DEPTH_QUANTILES
 from adverse.study.job import StudyJob
+from adverse.study.moved_back import WayBack, moved_by, way_back
 from adverse.study.stages import MUTATING, Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
 from adverse.visual import Reference
@@ -51,6 +52,8 @@ class FrameVersion:
     """The hash of the image after mutation, where code that is not ours did it."""
     mutation_repeats: bool | None = None
     """Whether it came to the same pixels when it was done again, where it was."""
+    back: WayBack | None = None
+    """How answers are taken back to the clean frame, where the mutation moves what is in the image."""
 
 
 class FrameVersions:
@@ -116,7 +119,9 @@ class FrameVersions:
                 again = mutate() if foreign and self.twice else None
         except Exception as error:  # noqa: BLE001
             return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
-        details |= self._visual_change(loaded.image, image, setting)
+        back = way_back(setting, self.registry, (image.shape[0], image.shape[1]))
+        seen = image if back is None else back.pixels(image)
+        details |= self._visual_change(loaded.image, seen, setting)
         image.flags.writeable = False
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
         version = FrameVersion(
@@ -129,11 +134,12 @@ class FrameVersions:
             details=details,
             mutated=_pixel_hash(image) if foreign else None,
             mutation_repeats=None if again is None else bool(np.array_equal(image, again)),
+            back=back,
         )
         if self.job.task == "segmentation":
             return version if self.frame.labels is None else self._labelled(version, loaded)
         version = self._located(self._by_depth(version, loaded))
-        if self.job.localizes_on_mutated and setting.id != BASELINE:
+        if self.job.localizes_on_mutated and setting.id != BASELINE and back is None:
             return self._located_on_mutated(version, draws)
         return version
 
@@ -154,7 +160,13 @@ class FrameVersions:
 
     def unseen(self, setting: Setting) -> FrameVersion:
         """Return the version without its image, for SUTs that answer from their records."""
-        return self._located(FrameVersion(self.frame, setting, refused=self.frame.fault))
+        version = FrameVersion(self.frame, setting, refused=self.frame.fault)
+        if moved_by(setting, self.registry):  # its answers can be taken back only in an image of known size
+            loaded = self._load()
+            if loaded is None:
+                return replace(version, refused=self._refused)
+            version = replace(version, back=way_back(setting, self.registry, loaded.image.shape[:2]))
+        return self._located(version)
 
     def _labelled(self, version: FrameVersion, loaded: _DecodedFrame) -> FrameVersion:
         """Add the true label map; without it the frame is of no use."""

@@ -92,6 +92,8 @@ class LoadedSut:
 
     def kept(self, version: FrameVersion, answer: Answer | None) -> dict[str, Any]:
         """Return the fields of a record that hold an answer; None: the SUT failed."""
+        if version.back is not None and answer is not None:
+            answer = version.back.answer(answer)
         if self.job.task == "segmentation":
             return self._segmented(version, answer if isinstance(answer, LabelMap) else None)
         if self.job.task == "classification":

@@ -20,6 +20,7 @@ from adverse.plugins.options import relative_to
 from adverse.store.journal import RunEntry
 from adverse.study.depth_maps import study_depth
 from adverse.study.job import StudyJob, SutTask, WorkUnit
+from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
 from adverse.study.spec import StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
@@ -89,6 +90,8 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     levels = levels_of(file, registry)
     for number, name in enumerate(file.study.metrics):
         registry.get("metric", name, where=file.where("metrics", number))
+    for number, name in enumerate(file.study.relations):
+        registry.get("relation", name, where=file.where("relations", number))
     whole = _whole_dataset(file, registry)
     dataset = _wanted_part(file, whole)
     locate = any("depth" in level.needs for level in levels)
@@ -99,6 +102,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     blocked = [
         *mismatches(inputs | truth),
         *unmet(file, dataset, settings, levels),
+        *unmet_by_moves(file, settings, registry),
         *_missing_files(file, registry, job),
         *recorded.errors,
     ]

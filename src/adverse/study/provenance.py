@@ -10,7 +10,6 @@ import math
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +93,10 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "targets": list(study.targets),
             "levels": list(study.levels),
             "metrics": list(study.metrics),
+            **({"relations": list(study.relations)} if study.relations else {}),
             "localizer": study.localizer if plan.job.locate else None,
             "localize_on": study.localize_on if plan.job.locate else None,
-            "robot": None if robot is None else asdict(robot),
+            "robot": None if robot is None else robot.plain(),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
             "operating_points": {

@@ -278,6 +278,7 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     metrics: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
     truth: TruthSection | None = None
     sensitivity: SensitivitySection = SensitivitySection()
     robustness: RobustnessSection = RobustnessSection()

@@ -33,9 +33,9 @@ from adverse.visual import Backend, Reference
 
 def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None) -> Strength:
     """Return the strength of a mutation, or say which mutations have one."""
-    strength = declared_strength(plugin)
+    strength = plugin.searchable
     if strength is None:
-        names = [other.name for other in registry.all("mutation") if declared_strength(other)]
+        names = [other.name for other in registry.all("mutation") if other.searchable]
         raise StudyError(
             f"{plugin.name} has no searchable strength",
             where=where,
@@ -43,18 +43,6 @@ def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None)
             fix=suggestion(plugin.name, names),
         )
     return strength
-
-
-def declared_strength(plugin: Plugin) -> Strength | None:
-    """Return the strength of a mutation: what it says, or what its signature says, or none."""
-    if plugin.strength is not None:
-        return plugin.strength
-    for name, option in plugin.options.items():
-        schema = option.type.json_schema()
-        most = schema.get("maximum", 0)
-        if schema.get("type") == "number" and schema.get("unchanged_at") == 0 and most > 0:
-            return Strength(name, 0, float(most))
-    return None
 
 
 TOLERANCE = 0.01
@@ -343,7 +331,7 @@ def read_transformation(
     drawn = drawn or {}
     name, options = call_of(text, where=where)
     plugin = registry.get("mutation", name, where=where)
-    strength = declared_strength(plugin) if drawn else strength_of(plugin, registry, where=where)
+    strength = plugin.searchable if drawn else strength_of(plugin, registry, where=where)
     if strength is not None and strength.option in options:
         raise StudyError(
             f"{strength.option} is the strength of {name}, which is searched for",

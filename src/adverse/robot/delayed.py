@@ -1,0 +1,149 @@
+"""Closed-loop playback of a robot that learns late: latency, and images that never arrive.
+
+The same vehicle and controller as in `playback`, in which what an image shows is known at once. Here it is
+known `latency_s` after the vehicle passed the place where the image was taken, and what some images show
+never becomes known. Until then the robot drives by the last image it knows of. True people are where the last
+image *passed* shows them: the world does not wait. After a needless stop the images under way are forgotten
+with the obstacle: they show what was just cleared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards
+
+SOON_S = 1e-9
+"""What arrives sooner than this is there."""
+MOST_STOPS = 100_000
+"""Guards against a profile with which the vehicle never gets anywhere."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def drive_delayed_all(
+    stations: Any,
+    arrives: Any,
+    columns: Any,
+    too_close: Any,
+    end: float,
+    positive: bool,  # noqa: FBT001
+    latency: float,
+    top: float,
+    up: float,
+    down: float,
+    step: float,
+    shrink: bool,  # noqa: FBT001
+) -> Any:  # pragma: no cover - compiled
+    """Drive every column of obstacles; return stops, times, numbers of stops and speeds inside, (K,) each."""
+    count = columns.shape[0]
+    stop = np.empty(count)
+    time = np.empty(count)
+    stops = np.empty(count, np.int64)
+    inside = np.empty(count)
+    unrecorded = np.empty((0, 7))
+    for k in range(count):
+        stop[k], time[k], stops[k], inside[k], _ = drive_delayed(
+            stations,
+            arrives,
+            columns[k],
+            too_close,
+            end,
+            positive,
+            latency,
+            top,
+            up,
+            down,
+            step,
+            shrink,
+            unrecorded,
+        )
+    return stop, time, stops, inside
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def drive_delayed(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time
+    stations: Any,
+    arrives: Any,
+    obstacles: Any,
+    too_close: Any,
+    end: float,
+    positive: bool,  # noqa: FBT001
+    latency: float,
+    top: float,
+    up: float,
+    down: float,
+    step: float,
+    shrink: bool,  # noqa: FBT001
+    record: Any,
+) -> Any:  # pragma: no cover - compiled
+    """Drive once; return where it stopped, time, stops, speed inside, and steps. `record` is as in `trace`.
+
+    `arrives` (N,) says of each image whether it ever becomes known.
+    """
+    images = len(stations)
+    due, who = np.empty(images), np.empty(images, np.int64)
+    first, last = 0, 0  # of the images under way
+    position, speed, time = 0.0, top, 0.0
+    image, stops, steps, inside, remaining = -1, 0, 0, 0.0, 0.0
+    obstacle, held, person, within = np.inf, top, np.inf, 0.0
+    ahead = stations[0] if images else np.inf
+    while stops < MOST_STOPS:
+        while ahead <= position + TOUCHING_M:
+            image += 1
+            person = too_close[image]
+            if arrives[image]:
+                due[last], who[last] = time + latency, image
+                last += 1
+            ahead = stations[image + 1] if image + 1 < images else np.inf
+        while first < last and due[first] <= time + SOON_S:
+            obstacle = obstacles[who[first]]
+            held = safe_speed(obstacle - stations[who[first]], down, top)
+            first += 1
+        stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
+        if steps < len(record):
+            wanted = safe_speed(obstacle - position, down, top) if shrink else held
+            record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
+            record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
+            record[steps, 5], record[steps, 6] = stopped, within
+            within = 0.0
+        steps += 1
+        if stopped:
+            stops += 1
+            if positive:
+                return position, time, stops, inside, steps
+            obstacle, held, first = np.inf, top, last
+            continue
+        if remaining <= SOON_S:
+            remaining = step
+        left = remaining if first == last else min(remaining, due[first] - time)
+        remaining -= left  # what arrives within a step does not shift those after it
+        while left > 0.0:
+            if shrink:
+                spent, rate = piece(speed, obstacle - position, left, up, down, top)
+            else:
+                spent, rate = towards(speed, held, left, up, down)
+            driven = (speed + 0.5 * rate * spent) * spent
+            if position + driven >= end:
+                gap = end - position
+                after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
+                within = speed_between(position, speed, rate, gap, person, ahead)
+                if within > 0.0 and 0 < steps <= len(record):
+                    record[steps - 1, 6] = within
+                inside = max(inside, within)
+                return np.nan, time + 2.0 * gap / (speed + after), stops, inside, steps
+            within = max(within, speed_between(position, speed, rate, driven, person, ahead))
+            inside = max(inside, within)
+            position += driven
+            time += spent
+            left -= spent
+            speed = max(speed + rate * spent, 0.0)
+            if rate < 0.0 and left > 0.0:  # the braking is over: at rest, or at the speed that is held
+                speed = 0.0 if shrink else held
+            if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
+                remaining = 0.0
+                break
+    return np.nan, time, stops, inside, steps
