@@ -35,6 +35,7 @@ LIBRARIES = (
     "pillow",
     "pyarrow",
     "scipy",
+    "simplejpeg",
 )
 
 
