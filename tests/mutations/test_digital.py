@@ -12,6 +12,7 @@ from PIL import Image as Pillow
 from scipy import ndimage
 
 from adverse import mutations
+from adverse.errors import MutationError
 from adverse.mutations import area_kernels, digital
 from adverse.types import Image
 from pictures import gap, photo, sizes
@@ -28,6 +29,12 @@ def pillow_jpeg(image: Image, quality: int) -> Image:
 def test_jpeg_is_pillows_to_the_bit(size: tuple[int, int], quality: int, channels: int) -> None:
     image = photo(*size, channels=channels)
     assert np.array_equal(mutations.jpeg(image, quality=quality), pillow_jpeg(image, quality))
+
+
+def test_an_image_that_jpeg_cannot_hold_is_refused() -> None:
+    assert mutations.jpeg(photo(1, 65500), quality=50).shape == (1, 65500, 3)
+    with pytest.raises(MutationError, match="too large for JPEG"):
+        mutations.jpeg(photo(1, 65501), quality=50)
 
 
 @given(sizes(70), st.floats(0.02, 1), st.sampled_from([1, 3]))

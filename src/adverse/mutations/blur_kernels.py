@@ -25,10 +25,35 @@ AT_A_TIME = 8
 """Taps summed in one pass along a row, after the first; half as many pairs of rows, after the middle."""
 
 
+@kernel("void(float32[::1], Array(float32, 1, 'C', readonly=True), float32[::1])")
+def _across_17(line: F32, taps: F32, out: F32) -> None:
+    """Write what `_across` makes of 17 neighbours, in one pass."""
+    a, b, c, d, e, f, g, h, j = (
+        taps[0],
+        taps[1],
+        taps[2],
+        taps[3],
+        taps[4],
+        taps[5],
+        taps[6],
+        taps[7],
+        taps[8],
+    )
+    k, m, n, o, p, q, r, s = taps[9], taps[10], taps[11], taps[12], taps[13], taps[14], taps[15], taps[16]
+    for i in range(out.size):
+        one = a * line[i] + b * line[i + 1] + c * line[i + 2] + d * line[i + 3] + e * line[i + 4]
+        two = one + f * line[i + 5] + g * line[i + 6] + h * line[i + 7] + j * line[i + 8] + k * line[i + 9]
+        three = two + m * line[i + 10] + n * line[i + 11] + o * line[i + 12] + p * line[i + 13]
+        out[i] = three + q * line[i + 14] + r * line[i + 15] + s * line[i + 16]
+
+
 @kernel("void(float32[::1], Array(float32, 1, 'C', readonly=True), int64, float32[::1])")
 def _across(line: F32, taps: F32, step: int, out: F32) -> None:
     """Write sums of `line` weighted by 1 + 8 n taps that are `step` values apart."""
     n = out.size
+    if taps.size == 17 and step == 1:
+        _across_17(line, taps, out)
+        return
     first, weight = line[:n], taps[0]
     for k in range(1, taps.size, 8):
         a, b = line[k * step : k * step + n], line[(k + 1) * step : (k + 1) * step + n]
@@ -71,7 +96,7 @@ def _down(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32) -
 @kernel(
     "void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1], float32[::1])"
 )
-def _down_two(ring: F32, at: int, taps: F32, offset: float, out: F32, below: F32) -> None:
+def _down_two(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32, below: F32) -> None:
     """Write what `_down` makes for the rows `at` and at + 1: most rows are read once for both."""
     size, more, weight = len(ring), np.float32(offset), taps[0]
     for n in range(1, taps.size, 4):
@@ -173,7 +198,7 @@ def blur_levels(
     "void(Array(float32, 2, 'C', readonly=True), int64, Array(float32, 1, 'C', readonly=True), "
     "Array(float32, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
     "Array(int64, 1, 'C', readonly=True), int64, int64, float32[:, ::1], float32[:, ::1], "
-    "uint8[::1], float32[:, ::1])"
+    "uint8[::1], float32, float32[:, ::1])"
 )
 def smooth_depth(
     depth: F32,
@@ -187,19 +212,21 @@ def smooth_depth(
     near: F32,
     ground: F32,
     open_above: U8,
+    gain: float,
     out: F32,
 ) -> None:
-    """Write Gaussian means of the finite depths around each finite one for the next rows; sky stays sky.
+    """Write Gaussian means of the finite depths around each finite one, times `gain`; sky stays infinite.
 
     Takes rows first to last of the depth with its border into the rings `near` and `ground` (finite depths,
-    and 1 where there is ground), and writes a row as soon as all around it is known; `open_above` remembers
-    which rows of the rings hold sky. Where no row around does, the weight is the same everywhere. A ring
-    `ground` without rows says that there is no sky at all; then nothing is divided.
+    and 1 where there is ground), and writes two rows as soon as all around them is known; `open_above`
+    remembers which rows of the rings hold sky. Where no row around does, the weight is the same everywhere. A
+    ring `ground` without rows says that there is no sky at all; then nothing is divided.
     """
     size, sky = depth.shape[1], len(ground) > 0
     line = np.zeros(size + across.size - 1, np.float32)
     solid = np.zeros(size + across.size - 1, np.float32)
-    share = np.empty(size, np.float32)
+    share = np.empty((2, size), np.float32)
+    sky_value = np.float32(np.inf) * np.float32(gain)
     solid[: size + 2 * reach] = np.float32(1)
     full = np.empty((1, 1), np.float32)
     _across(solid[: across.size], across, 1, full[0])
@@ -229,23 +256,36 @@ def smooth_depth(
             near[slot] = np.float32(0)
         else:
             _across(line, across, 1, near[slot])
-        if t < 2 * reach:
+        y = t - 2 * reach
+        alone = t == row_of.size - 1 and y % 2 == 0
+        if y < 0 or (y % 2 == 0 and not alone):
             continue
-        made = out[t - max(first, 2 * reach)]
-        _down(near, t - reach, down, np.float32(0), made)
-        if not sky:
-            continue
+        at = y - max(first - 2 * reach, 0)
+        made, above = out[at], out[at if alone else at - 1]
+        if alone:
+            _down(near, t - reach, down, np.float32(0), made)
+        else:
+            _down_two(near, t - 1 - reach, down, np.float32(0), above, made)
         some = False
         for k in range(open_above.size):
             some = some or open_above[k] != 0
         if some:
-            _down(ground, t - reach, down, np.float32(0), share)
-            here = depth[t - 2 * reach]
-            for i in range(size):
-                made[i] = made[i] / share[i] if here[i] < np.float32(np.inf) else np.float32(np.inf)
-        else:
-            for i in range(size):
-                made[i] = made[i] / whole[0]
+            if alone:
+                _down(ground, t - reach, down, np.float32(0), share[1])
+            else:
+                _down_two(ground, t - 1 - reach, down, np.float32(0), share[0], share[1])
+        for k in range(1 if alone else 0, 2):
+            values, here, weight = (above, depth[y - 1], share[0]) if k == 0 else (made, depth[y], share[1])
+            if some:
+                for i in range(size):
+                    smooth = values[i] / weight[i] * np.float32(gain)
+                    values[i] = smooth if here[i] < np.float32(np.inf) else sky_value
+            elif sky:
+                for i in range(size):
+                    values[i] = values[i] / whole[0] * np.float32(gain)
+            else:
+                for i in range(size):
+                    values[i] = values[i] * np.float32(gain)
 
 
 @kernel("void(uint16[::1], uint16[::1], uint16[::1])")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import cv2
 import numpy as np
+import simplejpeg
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -19,6 +20,8 @@ from adverse.mutations.pixels import LUMA, affine
 from adverse.plugins import mutation
 from adverse.types import Image
 
+JPEG_MOST_PX = 65500
+"""Of libjpeg."""
 Quality = Annotated[int, Field(ge=1, le=100)]
 LUMA_ROW = np.array(LUMA)
 CHROMA = {"Cb": (2, 1.772, (0.0, -0.344136, 1.772)), "Cr": (0, 1.402, (1.402, -0.714136, 0.0))}
@@ -47,16 +50,21 @@ def identity(image: Image) -> Image:
 def jpeg(image: Image, *, quality: Quality) -> Image:
     """Encode as JPEG and decode, as Pillow does: chroma at half resolution (Pezzementi et al. 2018, III-A.4).
 
-    OpenCV and Pillow carry the same codec and give the same bytes; OpenCV copies less.
+    OpenCV, Pillow and simplejpeg carry the same codec and give the same bytes; OpenCV copies least on the way
+    there, and simplejpeg on the way back.
     """
     source = pixels.pixels(image)
     colour = source.shape[2] == 3
     stored = cv2.cvtColor(source, cv2.COLOR_RGB2BGR) if colour else source
-    data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    read = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if colour else cv2.IMREAD_GRAYSCALE)
-    if read is None:
-        raise MutationError("the image is too large for JPEG", got=f"{image.shape[0]}x{image.shape[1]}")
-    return read.astype(np.uint8, copy=False).reshape(image.shape)
+    encoded, data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not encoded:
+        raise MutationError(
+            "the image is too large for JPEG",
+            got=f"{image.shape[0]}x{image.shape[1]}",
+            wanted=f"at most {JPEG_MOST_PX} pixels a side",
+        )
+    read: Image = simplejpeg.decode_jpeg(data, "RGB" if colour else "GRAY")
+    return read.reshape(image.shape)
 
 
 @mutation(hazards=(Hazard("observer", "channels", "part of", "a channel of the image is lost"),))

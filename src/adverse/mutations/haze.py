@@ -88,22 +88,22 @@ def haze(
     source = pixels.pixels(image)
     veil = np.array(colour_for(image, color), np.float32)
     out = np.empty_like(source)
-    for first, smooth_m in _smoothed(np.ascontiguousarray(depth_m, np.float32)):
-        rows = slice(first, first + len(smooth_m))
-        clear = np.exp(np.multiply(smooth_m, np.float32(-density), out=smooth_m), out=smooth_m)
+    for first, exponent in _smoothed(np.ascontiguousarray(depth_m, np.float32), -density):
+        rows = slice(first, first + len(exponent))
+        clear = np.exp(exponent, out=exponent)
         pixel_kernels.blend_colour(source[rows], clear, veil, pixels.ROUND, out[rows])
     return out.reshape(image.shape)
 
 
-def _smoothed(depth_m: Depth) -> Iterator[tuple[int, Depth]]:
+def _smoothed(depth_m: Depth, gain: float) -> Iterator[tuple[int, Depth]]:
     """Yield the first row of each block, and Gaussian means of the finite depths around each finite one.
 
-    Sky stays sky. A block is overwritten by the next one.
+    They are multiplied by `gain`, and sky is infinite. A block is overwritten by the next one.
     """
     rows, columns = depth_m.shape
     taps = ring_taps(DEPTH_SIGMA_PX)
     down, across = (with_border(size, taps.reach, cv2.BORDER_REFLECT) for size in (rows, columns))
-    ring = 2 * taps.reach + 1
+    ring = 2 * taps.reach + 2
     near = np.empty((ring, columns), np.float32)
     ground = np.empty((ring if np.isinf(depth_m.max()) else 0, columns), np.float32)
     with_sky = np.zeros(ring, np.uint8)
@@ -112,6 +112,8 @@ def _smoothed(depth_m: Depth) -> Iterator[tuple[int, Depth]]:
     for first in range(0, rows, BLOCK_ROWS):
         made = block[: min(BLOCK_ROWS, rows - first)]
         last = first + len(made) + 2 * taps.reach
-        blur_kernels.smooth_depth(depth_m, *taps, down, across, done, last, near, ground, with_sky, made)
+        blur_kernels.smooth_depth(
+            depth_m, *taps, down, across, done, last, near, ground, with_sky, gain, made
+        )
         done = last
         yield first, made

@@ -40,7 +40,7 @@ GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details",
 `registry` is for mutations made of others; `details` is a dict that takes numbers worth a record;
 `baseline_m` is how far right of the left camera the image was taken: 0, but for the right one of a pair.
 """
-PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
+PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy", "simplejpeg")
 """Distributions whose version can change what a mutation does to a pixel."""
 
 

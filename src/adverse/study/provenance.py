@@ -34,6 +34,7 @@ LIBRARIES = (
     "pillow",
     "pyarrow",
     "scipy",
+    "simplejpeg",
 )
 
 

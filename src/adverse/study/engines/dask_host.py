@@ -33,7 +33,16 @@ from adverse.study.engines.local import MEMORY_SHARE, LocalEngine
 IDLE_S = 120.0
 """After so long without a unit the worker process ends; whoever gave the work may be gone."""
 TELLS_EVERY_S = 1.0
-DECIDE = ("numpy", "opencv-python-headless", "onnxruntime", "numba", "scipy", "pyarrow", "pillow")
+DECIDE = (
+    "numpy",
+    "opencv-python-headless",
+    "onnxruntime",
+    "numba",
+    "scipy",
+    "pyarrow",
+    "pillow",
+    "simplejpeg",
+)
 """The libraries that results depend on."""
 
 
