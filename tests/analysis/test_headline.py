@@ -17,6 +17,7 @@ from rich.console import Console
 from adverse.analysis.choices import best_sut
 from adverse.analysis.headline import (
     Condition,
+    consequence_levels,
     headline,
     headline_levels,
     setting_names,
@@ -130,6 +131,18 @@ def test_the_choice_names_who_is_best_with_a_probability(run: Path) -> None:
         if (row["sut"], row["level"], row["group"]) == (clean.sut, level, "baseline")
     )
     assert f"area {row['area']:.3f}" in lines[0]
+
+
+def test_who_is_best_when_it_matters_is_told_in_closed_loop(driven: Path) -> None:
+    """The table shows what perception loses; whom to choose for the worst case is asked for the stops."""
+    store = finished(driven)
+    summary = read_summary(store)
+    assert headline_levels(summary)[0] == "located/annotated"
+    assert consequence_levels(summary)[0] == "loop/annotated"
+    assert sorted(consequence_levels(summary)) == sorted(headline_levels(summary))
+    clean, worst = choices(summary, store.run)
+    assert "at located/annotated" in clean
+    assert "at loop/annotated" in worst
 
 
 def test_a_level_at_which_the_best_are_equal_gives_way_to_the_one_before(run: Path) -> None:

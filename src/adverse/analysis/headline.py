@@ -108,15 +108,28 @@ def headline_levels(summary: Summary) -> list[str]:
     """
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
     known = summary.data.get("levels", {})
-    still = [
-        level for level in levels if "robot" not in known.get(level.partition("/")[0], {}).get("needs", ())
-    ]
-    if not still:
-        return levels
-    first = next(
-        (level for level in still if level.partition("/")[0] == still[-1].partition("/")[0]), still[-1]
-    )
+    still = [level for level in levels if "robot" not in known.get(_group(level), {}).get("needs", ())]
+    return _beginning(levels, still) if still else levels
+
+
+def consequence_levels(summary: Summary) -> list[str]:
+    """Return the levels of a run, the one with most context first: the closed loop, where a robot drives.
+
+    Whom to choose for the worst case is asked for what comes of it, a stop in time or none.
+    """
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
+    return _beginning(levels, levels) if levels else []
+
+
+def _beginning(levels: Sequence[str], among: Sequence[str]) -> list[str]:
+    """Return levels, the first of the last group of some of them before all others."""
+    first = next(level for level in among if _group(level) == _group(among[-1]))
     return [first, *(level for level in levels if level != first)]
+
+
+def _group(level: str) -> str:
+    """Return the level that a way of reading it belongs to: image of image/ROC_A."""
+    return level.partition("/")[0]
 
 
 def headline(summary: Summary, run: Run, level: str = "") -> Headline:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.choices import Best, best_sut
-from adverse.analysis.headline import headline_levels
+from adverse.analysis.headline import consequence_levels, headline_levels
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY
 from adverse.curves.ranking import percent
@@ -36,9 +36,10 @@ def answers(summary: Summary) -> list[str]:
 
 
 def choices(summary: Summary, run: Run) -> list[str]:
-    """Return who is best on clean frames and who when it matters, at the level that the table shows.
+    """Return who is best on clean frames, at the level that the table shows, and who when it matters.
 
     What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
+    It is told for what comes of it: at the level with most context, in closed loop where a robot drives.
     Another level stands second: the one with most context at which it can be told, if that says more.
     Where no level can tell and all are close, the line says that, and who leads where that is most probable.
     """
@@ -50,7 +51,8 @@ def choices(summary: Summary, run: Run) -> list[str]:
         rows = [row for row in summary.rows if row["setting"] == condition and row["area"] is not None]
         if any(row["area"] for row in rows):
             area = "worst-case area" if condition == ANY else "worst area of mild mutations"
-            lines.append(_choice("best when it matters", area, summary, levels, condition))
+            line = _choice("best when it matters", area, summary, consequence_levels(summary), condition)
+            lines.append(line)
             break
         if rows:
             lines.append(f"{words}: leaves no SUT of any use")
