@@ -24,7 +24,6 @@ from adverse.store.read import Store
 from adverse.study.spec import written_study
 from adverse.text import BASELINE
 from adverse.types import Setting
-from adverse.visual.strength import declared_strength
 
 PAGE = "docs/operation.md"
 STEPS = 12
@@ -188,7 +187,7 @@ def conditions_of(
 
 def _with_strength(mutations: Sequence[Setting], registry: Registry, *, where: str) -> list[str]:
     single = dict.fromkeys(setting.steps[0].mutation for setting in mutations if len(setting.steps) == 1)
-    names = [name for name in single if declared_strength(registry.get("mutation", name)) is not None]
+    names = [name for name in single if registry.get("mutation", name).searchable is not None]
     if not names:
         raise StudyError(
             "no mutation of the study has a strength to search",
@@ -201,7 +200,7 @@ def _with_strength(mutations: Sequence[Setting], registry: Registry, *, where: s
 def _condition(entry: Any, steps: int, registry: Registry, where: str) -> Condition:
     if isinstance(entry, str):
         plugin = registry.get("mutation", entry, where=where)
-        strength = declared_strength(plugin)
+        strength = plugin.searchable
         if strength is None:
             raise StudyError(
                 f"{entry} says no strength of its own",
