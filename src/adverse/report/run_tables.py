@@ -56,10 +56,10 @@ def level_tables(summary: Summary) -> list[Table]:
 
 
 VARIANTS = {
-    "ROC_A": ("", ", on all images"),
-    "ROC_B": ("", ", on images without any"),
-    "annotated": (", by annotated positions", ""),
-    "localized": (", by positions from depth", ""),
+    "ROC_A": ("", ", all images"),
+    "ROC_B": ("", ", images without any"),
+    "annotated": (", annotated positions", ""),
+    "localized": (", positions from depth", ""),
 }
 """What the variants of a level add to its safety and to its efficiency."""
 
