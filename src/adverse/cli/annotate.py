@@ -123,8 +123,8 @@ def page(
     with locked(out):
         state, categories = open_state(out, data, dataset)
         door, bound = open_door(port=port)
-        units = (str(doubt) for doubt in doubtful_depth(dataset) if doubt.certain)
-        for words in (*_lacking(dataset), first_pair_problem(dataset, state), *units):
+        doubts = map(str, doubtful_depth(dataset))
+        for words in (*_lacking(dataset), first_pair_problem(dataset, state), *doubts):
             if words:
                 say(f"note: {words}", err=True)
         say(f"{len(dataset.logs)} logs, {state.version} changes so far, kept in {out}")

@@ -62,7 +62,8 @@ def advance(followed: FollowedPoints, camera: Camera, offset_px: float = 0.0) ->
     fit: NDArray[np.float64] = np.zeros(terms.shape[1])
     for _ in range(ROUNDS):
         root = np.sqrt(weight)
-        fit = np.linalg.lstsq(terms * root[:, None], rows * root, rcond=None)[0]
+        solved = np.linalg.lstsq(terms * root[:, None], rows * root, rcond=None)[0]
+        fit = np.asarray(solved, np.float64)
         missed = rows - terms @ fit
         spread = max(1.4826 * float(np.median(np.abs(missed))), LEAST_SPREAD_PX)
         weight = 1 / (1 + (missed / (OUTLIER * spread)) ** 2)
