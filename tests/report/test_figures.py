@@ -17,10 +17,11 @@ from adverse.analysis.choices import worst_settings
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.tradeoffs import read_curves
 from adverse.report.prediction_figures import prediction_figures
-from adverse.report.run_tables import WORST_CASES, levels_table
+from adverse.report.run_tables import levels_table
 from adverse.report.tradeoffs import Figure, LevelFigures, figures, sut_style
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.text import WORST_CASES
 
 
 @pytest.fixture(scope="module")

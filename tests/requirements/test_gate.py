@@ -325,7 +325,7 @@ def test_data_without_people_is_the_reason_that_a_verdict_gives() -> None:
             suts=("a",),
             task="detection",
             groups={"identity": "baseline", "fog": "mild"},
-            run=SimpleNamespace(levels=(), baseline=SimpleNamespace(id="identity")),
+            run=SimpleNamespace(levels=(), relations=(), baseline=SimpleNamespace(id="identity")),
         )
         summary = Summary({"rows": [row], "task": "detection", "failed_everywhere": {}})
         figures = RunFigures(store, summary=summary)
