@@ -35,7 +35,8 @@ NETWORK = (
     f" {{first}}; AdamW, {{steps}} (batches of {CROPS_BATCH} and {WHOLE_BATCH}), half of the frames without"
     f" people; a moving average of the weights{{mean}}; seed {SEED}{{earlier}}"
 )
-MEANS = {"two-stage": ", and the mean of where it ended and what it started with (training/mean.py)"}
+MEAN = ", and the mean of where it ended and what it started with (training/mean.py)"
+MEANS = {"anchor": MEAN, "two-stage": MEAN}
 EARLIER = {
     "centre": "; the frames are those of the orchard before two people kept apart and only those from 25"
     " pixels and 65 % visible on were asked for"

@@ -98,15 +98,15 @@ def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_bet
     clean, between, adverse = "two-stage", "anchor", "centre"  # by what they were trained on
     un_mutated = {name: areas[name]["identity"] for name in NETWORKS}
     assert un_mutated[clean].roc_b >= 0.95
-    assert un_mutated[adverse].roc_b >= 0.9
+    assert min(one.roc_b for one in un_mutated.values()) >= 0.9
     assert max(un_mutated[between].roc_b, un_mutated[adverse].roc_b) < un_mutated[clean].roc_b - 0.03
     assert un_mutated[clean].roc_a > un_mutated[between].roc_a > un_mutated[adverse].roc_a
     for setting in ADVERSE:
         found = [areas[name][setting].roc_b for name in (clean, between, adverse)]
         assert found == sorted(found)
-    without_green = [areas[name]["channel_dropout(channel=G)"].loop for name in (clean, between, adverse)]
-    assert without_green == sorted(without_green)
-    assert without_green[2] > 0.8
+    without_green = {name: areas[name]["channel_dropout(channel=G)"].loop for name in NETWORKS}
+    assert max(without_green[clean], without_green[between]) < 0.5
+    assert without_green[adverse] > 0.8
 
 
 def approach() -> list[Rendered]:
