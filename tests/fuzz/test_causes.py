@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adverse.fuzz.causes import causes_of
+from adverse.fuzz.causes import _clearest, causes_of
 from adverse.fuzz.features import colour_name, features_of, size_words
-from adverse.fuzz.outcome import CampaignOutcome
+from adverse.fuzz.objects import Kind, ObjectVerdict
+from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.semantic import Recipe, apply
 from drawn_scenes import CAR, car_mask, resources_of, street, with_object
 from fuzz.test_votes import outcome_of
@@ -49,7 +50,7 @@ def test_what_was_planted_is_found_with_its_counts() -> None:
         assert cause.rate.value == pytest.approx(1000 * sum(mine) / len(mine))
         assert f"{sum(mine)} of {len(mine)} tests" in cause.words
     assert found.unexplained < found.failures / 4
-    assert "that is green" in next(c for c in found.causes if len(c.conditions) == 1).words
+    assert "of something green" in next(c for c in found.causes if len(c.conditions) == 1).words
 
 
 def test_chance_is_rarely_named() -> None:
@@ -94,3 +95,16 @@ def test_features_of_tests(tmp_path: Path) -> None:
         "above 20 % of the width",
     ]
     assert colour_name(np.array([250.0, 250, 250])) == "white"
+
+
+def test_the_example_shows_what_most_of_a_group_are() -> None:
+    """Most miss a person: the largest of whom hardly anything is seen, not the lost pole that is unseen."""
+
+    def case(number: int, kind: Kind, overlap: float, side: int, drop: float = 0.0) -> Case:
+        verdict = ObjectVerdict(kind, "person", (0, 0, side, side), overlap)
+        return Case(number, "k", "add_person", "b", "l", "r", "t", drop, None, None, None, (verdict,))
+
+    small, clear = case(1, "missed", 0.02, 5), case(2, "missed", 0.04, 20)
+    blob, lost = case(3, "missed", 0.24, 40), case(4, "lost", 0.0, 60, drop=3.0)
+    assert _clearest([small, clear, blob, lost]) is clear
+    assert _clearest([small, replace(lost, verdicts=()), replace(blob, verdicts=())]).number == 4

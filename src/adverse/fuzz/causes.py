@@ -9,6 +9,7 @@ together, is above the rate of all other tests.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -33,9 +34,9 @@ PHRASES: Mapping[str, str] = {
     "class": "with a {}",
     "size": "of a size {}",
     "place": "at the {}",
-    "colour": "that is {}",
+    "colour": "of something {}",
     "before": "put before {}",
-    "touches": "that touches {}",
+    "touches": "of something that touches {}",
     "object": "with the object {}",
 }
 
@@ -188,13 +189,29 @@ def _cause(
         _rate(inside, tests, failed),
         int(others.sum()),
         int((failed & others).sum()),
-        max(group, key=lambda test: (-_seen(test), test.drop or 0.0, -test.number)),
+        _clearest(group),
     )
 
 
-def _seen(test: Case) -> float:
-    """Return how much is seen of the object that a test gets wrong most: the clearest example has least."""
-    return min((verdict.overlap for verdict in test.verdicts), default=1.0)
+def _clearest(group: Sequence[Case]) -> Case:
+    """Return the failure that shows best what most of a group are: hardly anything seen of a large object.
+
+    Where most have no verdict about an object, it is the one whose score falls most.
+    """
+    kinds = Counter(kind for test in group for kind in {verdict.kind for verdict in test.verdicts})
+    usual = max(sorted(kinds), key=lambda kind: kinds[kind]) if kinds else None
+    if usual is None or kinds[usual] < len(group) / 2:
+        return max(group, key=lambda test: (test.drop or 0.0, -test.number))
+
+    def shows(test: Case) -> tuple[float, float, int]:
+        usually = [verdict for verdict in test.verdicts if verdict.kind == usual]
+        if not usually:
+            return -2.0, 0.0, -test.number
+        worst = min(usually, key=lambda verdict: verdict.overlap)
+        x0, y0, x1, y1 = worst.box
+        return -round(worst.overlap, 1), (x1 - x0) * (y1 - y0), -test.number
+
+    return max(group, key=shows)
 
 
 def _where(tests: Sequence[Case], mask: Mask) -> Iterator[Case]:
