@@ -215,7 +215,7 @@ def run_results(
     drives = any(level.level is not None and level.level.drives for level in levels)
     tables = {name: Growing() for name in TABLES if drives or name != "stops"}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
-        for result in pool.map(lambda task: task(), tasks):
+        for result in pool.map(_call, tasks):
             if kept is not None:
                 kept.write(result)
             for name, table in tables.items():
@@ -247,6 +247,10 @@ def run_results(
     own = names_of_agreement if truth is not None else list
     files |= {f"{name}.csv": csv_bytes(own(rows)) for name, rows in lists.items()}
     return _results(summary, troubles, failed, files)
+
+
+def _call(task: Callable[[], SutResults]) -> SutResults:
+    return task()
 
 
 def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequence[str]) -> list[str]:
