@@ -69,7 +69,7 @@ def test_others_do_not_notice(ran: Ran, sut: str) -> None:
 
 
 def test_the_user_hears_of_it_at_once(ran: Ran) -> None:
-    died = f"a worker died (signal SIGSEGV) while asking SUT 'segfault', frame '{AT}', under identity"
+    died = f"a worker died (signal SIGSEGV) while asking SUT 'segfault', frame '{AT}', under clean"
     alone = [f"SUT '{name}' died alone too; it runs in a process" for name in ("segfault", "os exit")]
     ran.said.expect(PASS, f"{died}; every SUT is tried in a process of its own", *alone)
     assert not any(f"SUT '{name}' died" in ran.said.text for name in ("good", "noise", "leak"))

@@ -24,6 +24,7 @@ from adverse.cli import (
     runs,
     sealing,
     start,
+    status,
     stylize,
 )
 
@@ -38,6 +39,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run
     adverse run study.yaml --out RUN      run it, or resume it
     adverse worker tcp://NODE:8786        join a Dask cluster
+    adverse status RUN                    how far a run is, what runs where
     adverse report RUN                    the report, one HTML file
     adverse check RUN rules.yaml          verdicts on your rules, for CI
     adverse operate RUN rules.yaml        the threshold to set
@@ -85,6 +87,7 @@ app.command("init")(start.init)
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("worker")(engines.worker)
+app.command("status")(status.status)
 app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
 app.command("check")(checks.check)

@@ -38,7 +38,7 @@ from adverse.store.seal_list import read_seals
 FORMAT = 7
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
-    ".": r"(manifest|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
+    ".": r"(manifest|seals|status)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
     r"|(report|requirements)\.html|requirements\.csv|report_film\.webp|signature\.dsse\.json",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
     "results": r"(attempts|curves|frames|objects|outcomes|required|sensitivity|slice_members)\.parquet"

@@ -25,6 +25,7 @@ from adverse.store.records import keys_in
 from adverse.store.run import differences, input_differences, kill_remarks
 from adverse.store.seal_list import SIGNATURE
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
+from adverse.store.status import StatusFile
 from adverse.study.basis import (
     Basis,
     Owners,
@@ -94,6 +95,7 @@ def run_study(
     With `tell_time`, a sample is timed first where much is left to do, and it hears how long that takes.
     """
     folder = RunFolder(out)
+    watch = StatusFile(folder, watch, engine.name, engine.activity)
     signed = (out / SIGNATURE).exists()
     with folder.in_use(fresh=fresh, note=watch.note):
         if signed and not (out / SIGNATURE).exists():

@@ -15,6 +15,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from adverse.text import BASELINE, CLEAN
+
 LOAD_LIMIT_S = 900.0
 """Longest time that loading a SUT may take."""
 STEP_LIMIT_S = 300.0
@@ -41,7 +43,7 @@ class Stage:
         parts = [
             self.text,
             f"frame {self.frame!r}" if self.frame else "",
-            f"under {self.setting}" if self.setting else "",
+            f"under {CLEAN if self.setting == BASELINE else self.setting}" if self.setting else "",
         ]
         return ", ".join(part for part in parts if part)
 

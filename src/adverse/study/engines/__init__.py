@@ -7,7 +7,7 @@ planned. What a unit and its result are, only the work knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -92,6 +92,9 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many units can be done at a time; 0 where this process does them."""
+
+    def activity(self) -> Mapping[str, str]:
+        """Say what each worker does, by its name."""
 
     def run(
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop

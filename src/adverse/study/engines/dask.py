@@ -14,7 +14,7 @@ import queue
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -58,6 +58,7 @@ class DaskEngine:
         self.scheduler = scheduler
         self.paths = tuple(paths)
         self.cluster: LocalCluster | None = None
+        self.session: _Session | None = None
         if scheduler is None:
             with dask.config.set({"distributed.scheduler.allowed-failures": LOSSES_OF_A_UNIT}):
                 self.cluster = LocalCluster(
@@ -94,7 +95,13 @@ class DaskEngine:
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
     ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
-        yield from _Session(self, work, units, watch, stop).run()
+        self.session = _Session(self, work, units, watch, stop)
+        yield from self.session.run()
+
+    def activity(self) -> Mapping[str, str]:
+        """Say how far each worker of the cluster is that told something since a unit was finished."""
+        answered = {} if self.session is None else dict(self.session.answered)
+        return {worker: f"{count} images of its units answered" for worker, count in answered.items()}
 
     def reconnect(self) -> None:
         """Find the scheduler again."""

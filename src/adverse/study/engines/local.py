@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -58,6 +58,7 @@ class LocalEngine:
     def __init__(self, workers: int, log_folder: Path, *, memory_limit_mb: int | None = None) -> None:
         self.workers = workers
         self.log_folder = log_folder
+        self.crew: _Crew | None = None
         share = int(psutil.virtual_memory().total * MEMORY_SHARE / workers / 2**20)
         self.memory_limit_mb = memory_limit_mb or share
 
@@ -65,7 +66,16 @@ class LocalEngine:
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
     ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
-        yield from _Crew(self, work, units, watch, stop).run()
+        self.crew = _Crew(self, work, units, watch, stop)
+        yield from self.crew.run()
+
+    def activity(self) -> Mapping[str, str]:
+        """Say what each worker process does."""
+        processes = list(self.crew.processes) if self.crew is not None else []
+        return {
+            f"process {process.process.pid}": str(process.stage or "starting") if process.units else "idle"
+            for process in processes
+        }
 
 
 class InlineEngine:
@@ -73,6 +83,10 @@ class InlineEngine:
 
     name = "inline"
     workers = 0
+
+    def activity(self) -> Mapping[str, str]:
+        """Say nothing: there are no workers."""
+        return {}
 
     def run(
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
