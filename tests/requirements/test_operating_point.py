@@ -275,7 +275,7 @@ def test_other_ways_to_drive_are_further_points_and_the_best_of_all_are_a_pareto
         [one.truths > 0 for one in driven.values()], axis=0
     )  # those that all of them drove
     nobody = check & np.all([one.exposure > 0 for one in driven.values()], axis=0)
-    every = {}
+    every: dict[tuple[Operation, int], tuple[float, float]] = {}
     for way, one in driven.items():
         safety = 1 - one.beside["violations"][people].mean(axis=0)
         efficiency = fastest.exposure[nobody].sum() / one.cost[nobody].sum(axis=0)

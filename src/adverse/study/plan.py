@@ -155,6 +155,7 @@ def job_of(
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
         visual_change=file.study.visual_change,
+        noise=file.study.noise,
         mutation_timeout_s=file.study.mutation_timeout_s,
     )
 
@@ -424,6 +425,7 @@ def _units(
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
+                draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
