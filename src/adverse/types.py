@@ -31,6 +31,9 @@ Localizer = Literal["foreground", "box_median"]
 LocalizeOn = Literal["clean", "mutated"]
 """Which stereo pair the depth of a box is computed from: the one recorded, or that which the SUT looks at."""
 
+Noise = Literal["own", "common"]
+"""Whether a random mutation draws other numbers at every strength, or the same ones at all of them."""
+
 
 class Source(Protocol):
     """A file that is read into an array when called; pickles, so that any worker can read it."""

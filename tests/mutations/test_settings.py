@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from adverse import mutations, plugins
 from adverse.errors import MutationError, StudyError
 from adverse.mutations import settings
 from adverse.mutations.batteries import BATTERIES, CORRUPTIONS, HOLDOUT, TRANSFORMATIONS
-from adverse.types import Setting
+from adverse.types import Noise, Setting
 from pictures import photo
 
 REGISTRY = plugins.load()
@@ -148,6 +149,21 @@ def test_pixels_depend_on_seed_key_and_setting_alone() -> None:
 
     assert made() == made()
     assert len({made(), made(seed=2), made(key="b"), made(text="c.fog(severity=4)")}) == 4
+
+
+def test_common_noise_is_the_same_field_scaled_and_that_of_a_frame_alone() -> None:
+    grey = np.full((40, 50, 3), 128, np.uint8)
+
+    def field(sigma: float, noise: Noise, key: str = "a") -> NDArray[np.float64]:
+        setting = settings.parse(f"signal_noise(psi=0, sigma_u=0, sigma_w={sigma})", REGISTRY)
+        made = settings.apply_setting(grey, setting, REGISTRY, seed=1, key=key, noise=noise)
+        return made.astype(np.float64) - 128
+
+    weak, strong = field(5, "common"), field(20, "common")
+    assert np.abs(4 * weak - strong).max() <= 2.5  # both are rounded
+    assert not np.array_equal(weak, field(5, "common", key="b"))
+    apart = np.corrcoef(field(5, "own").ravel(), field(20, "own").ravel())[0, 1]
+    assert abs(apart) < 0.1
 
 
 def test_a_missing_depth_is_said() -> None:

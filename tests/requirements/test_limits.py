@@ -13,9 +13,10 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
-from adverse.requirements.gate import RunFigures, check_run
-from adverse.requirements.limits import conditions_of, limit_rules, read_limits
+from adverse.requirements.gate import RunFigure, RunFigures, check_run
+from adverse.requirements.limits import conditions_of, evaluation, limit_rules, read_limits
 from adverse.requirements.limits_run import StudyLimits, search_limits
+from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.strict_yaml import YamlFile
@@ -217,3 +218,9 @@ def test_the_command_says_what_is_missing(folder: Path) -> None:
     told = CliRunner().invoke(app, ["limits", str(path)])
     assert isinstance(told.exception, StudyError)
     assert "no limits: section" in str(told.exception)
+
+
+@pytest.mark.parametrize(("measure", "certain"), [("robustness", True), ("area", None)])
+def test_all_of_a_clean_figure_is_left_for_certain(measure: str, *, certain: bool | None) -> None:
+    rule = Rule(measure=measure, level="path", setting="identity", at_least=0.5)
+    assert evaluation(rule, RunFigure("x", 1.0)).certain is certain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,24 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from adverse.analysis.closed_loop import Operation, confirmed, drive_settings
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.loop import Driver, drive_detections
 from adverse.analysis.plain_metrics import operating_threshold
 from adverse.cli.app import app
+from adverse.curves.curve import hypervolume
 from adverse.curves.interval import korn_graubard
+from adverse.curves.operating_point import halves
 from adverse.errors import StudyError
-from adverse.levels.context import run_context
+from adverse.levels.context import level_input, run_context
+from adverse.levels.loop import input_obstacles_m
 from adverse.levels.outcomes import positive_logs
-from adverse.report.operating_point import operating_lines, render_operating_points, whole_table
+from adverse.report.operating_point import (
+    operating_lines,
+    pareto_table,
+    render_operating_points,
+    whole_table,
+)
 from adverse.requirements.gate import check_run
 from adverse.requirements.operating_point import OperatingPoints, operating_points
 from adverse.requirements.rules import read_rules
@@ -218,3 +228,73 @@ def test_a_run_without_a_robot_has_no_operating_point(tmp_path: Path) -> None:
     (verdict,) = check_run(tmp_path / "run", rules_file(tmp_path, {**EASY, "setting": "clean"}))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "did not evaluate level loop" in verdict.reason
+
+
+def test_an_obstacle_counts_once_enough_images_in_a_row_show_one(run: Path) -> None:
+    store = finished(run)
+    context, detections = run_context(store), sut_detections(store, "sut00")
+    thresholds = np.array([0.6, 0.3], np.float32)
+    given = level_input(context, detections.settings[HAZE], thresholds, detections.counted(HAZE))
+    obstacles = input_obstacles_m(given)
+    assert confirmed(obstacles, given, 1) is obstacles
+    kept = confirmed(obstacles, given, 3)
+    for path in context.paths.found.values():
+        rows = path.rows.tolist()
+        for k in range(2):
+            for place, row in enumerate(rows):
+                last = [obstacles[other, k] for other in rows[max(place - 2, 0) : place + 1]]
+                wanted = obstacles[row, k] if len(last) == 3 and np.isfinite(last).all() else np.inf
+                assert kept[row, k] == wanted
+    assert np.isfinite(kept).sum() < np.isfinite(obstacles).sum()
+
+
+def test_other_ways_to_drive_are_further_points_and_the_best_of_all_are_a_pareto_set(
+    run: Path, tmp_path: Path
+) -> None:
+    rules = rules_file(tmp_path, {**EASY, "setting": HAZE})
+    store = finished(run)
+    ways: dict[str, Any] = {"speeds_mps": [1.0, 3.0], "radii_m": [2.0, 2.5], "confirms": [1, 2]}
+    found = operating_points(store, rules, **ways)
+    assert found.operations == 8
+    (point,) = found.points
+    detections, context = sut_detections(store, "sut00"), run_context(store)
+    thresholds = np.array(point.curve.threshold, np.float32)
+    dealt = halves(
+        [store.frames.logs[n] for n in np.unique(store.frames.log[store.frames.test])],
+        positive_logs(store.truth, store.frames)[np.unique(store.frames.log[store.frames.test])].tolist(),
+        seed=found.seed,
+    )
+    check = np.zeros(len(store.frames.logs), np.bool_)
+    check[np.unique(store.frames.log[store.frames.test])[dealt.check]] = True
+    fastest = drive_settings(store, detections, context, thresholds, Operation(3.0, 2.0))[0].settings[HAZE]
+    driven = {
+        way: drive_settings(store, detections, context, thresholds, way)[0].settings[HAZE]
+        for way in (Operation(*parts) for parts in itertools.product((1.0, 3.0), (2.0, 2.5), (1, 2)))
+    }
+    people = check & np.all(
+        [one.truths > 0 for one in driven.values()], axis=0
+    )  # those that all of them drove
+    nobody = check & np.all([one.exposure > 0 for one in driven.values()], axis=0)
+    every: dict[tuple[Operation, int], tuple[float, float]] = {}
+    for way, one in driven.items():
+        safety = 1 - one.beside["violations"][people].mean(axis=0)
+        efficiency = fastest.exposure[nobody].sum() / one.cost[nobody].sum(axis=0)
+        every |= {(way, k): (safety[k], efficiency[k]) for k in range(len(thresholds))}
+    for best in point.pareto.points:
+        mine = every[best.operation, point.curve.threshold.index(best.threshold)]
+        assert (best.safety, best.efficiency) == pytest.approx(mine)
+        assert not any(
+            s >= mine[0] and e >= mine[1] and (s > mine[0] or e > mine[1]) for s, e in every.values()
+        )
+    assert point.pareto.hypervolume == pytest.approx(hypervolume(list(every.values())))
+    own = [pair for (way, _), pair in every.items() if way == Operation(3.0, 2.0)]
+    assert point.pareto.threshold_alone == pytest.approx(hypervolume(own))
+    assert point.present.operation == Operation(3.0, 2.0)
+    assert len(pareto_table(found, point).rows) == len(point.pareto.points)
+    assert "with the threshold alone" in render_operating_points(found)
+
+
+@pytest.mark.parametrize("ways", [{"confirms": [0]}, {"radii_m": [0.5]}, {"speeds_mps": [0.0]}])
+def test_a_way_that_no_robot_drives_is_an_error(run: Path, tmp_path: Path, ways: dict[str, Any]) -> None:
+    with pytest.raises(StudyError):
+        operating_points(finished(run), rules_file(tmp_path, EASY), **ways)

@@ -14,7 +14,7 @@ from adverse.store.journal import RunJournal
 from adverse.store.run import kill_remarks
 from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
 from adverse.study.engines.local import InlineEngine, LocalEngine
-from adverse.study.run import KILLED, StudyRun, run_study
+from adverse.study.run import KILLED, StudyRun, plan_study, run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study
 from watching import Quiet
@@ -121,10 +121,17 @@ def test_a_finished_run_does_nothing_again(study: Path, straight: str, tmp_path:
     assert finished_hash(out) == straight
 
 
-def test_another_seed_redoes_only_what_is_random(study: Path, tmp_path: Path) -> None:
+def test_another_seed_or_common_noise_redoes_only_what_is_random(study: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     first = run(study, out, InlineEngine())
     other = study.with_name("other.yaml")
+    other.write_text(study.read_text().replace("seed: 3", "seed: 3\nnoise: common"))
+    planned = plan_study(read_study(other), out)
+    assert planned.job.noise == "common"
+    assert {planned.job.settings[cell.setting].id for unit in planned.to_do for cell in unit.cells} == {
+        "salt_pepper(fraction=0.05)"
+    }
+    assert "the noise of random mutations changed" in planned.again
     other.write_text(study.read_text().replace("seed: 3", "seed: 4"))
     plan = run(other, out, InlineEngine()).plan
     redone = {plan.job.settings[cell.setting].id for unit in plan.to_do for cell in unit.cells}

@@ -30,9 +30,24 @@ Seed = Annotated[
 ]
 
 
+Speeds = Annotated[
+    list[float] | None, typer.Option("--speed", help="A top speed to try, in m/s; repeatable.")
+]
+Radii = Annotated[
+    list[float] | None, typer.Option("--control-radius", help="A control radius to try, in m; repeatable.")
+]
+Confirms = Annotated[
+    list[int] | None,
+    typer.Option("--confirm", help="Images in a row that must show something; repeatable."),
+]
+
+
 def operate(
     folder: FinishedRun,
     rules: RulesPath,
+    speed: Speeds = None,
+    control_radius: Radii = None,
+    confirm: Confirms = None,
     html: HtmlPath = None,
     csv: CsvPath = None,
     json: JsonPath = None,
@@ -46,10 +61,12 @@ def operate(
     Examples:
         adverse operate runs/orchard rules.yaml
         adverse operate runs/orchard rules.yaml --html operate.html --json operate.json
+        adverse operate runs/orchard rules.yaml --speed 2 --speed 3 --confirm 1 --confirm 2
 
     One half of the logs chooses the threshold, the other half checks it. Shown beside it: what the present
     threshold comes to, the threshold of each condition alone (--tables, --html), and how many more logs would
-    settle what is not certain.
+    settle what is not certain. With --speed, --control-radius and --confirm, other ways to drive are tried
+    beside the study's own, and the Pareto set of safety and efficiency is shown.
     Exit codes: 0 every SUT's threshold passes, 1 the rules of one cannot be kept, 3 not certain yet.
     """
     import json as json_format
@@ -66,7 +83,14 @@ def operate(
     from adverse.store.durable import write_file
     from adverse.store.finished_run import finished
 
-    found = operating_points(finished(folder), rules, seed=seed)
+    found = operating_points(
+        finished(folder),
+        rules,
+        seed=seed,
+        speeds_mps=speed or (),
+        radii_m=control_radius or (),
+        confirms=confirm or (),
+    )
     console = Console(quiet=quiet)
     console.print(in_terminal(found).terminal(details=True))
     for point in found.points if tables else ():

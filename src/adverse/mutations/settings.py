@@ -27,7 +27,7 @@ from adverse.plugins import Option, Plugin, Registry
 from adverse.process_settings import settings_of
 from adverse.seeds import generator
 from adverse.text import BASELINE as CLEAN_ID
-from adverse.types import Depth, Group, Image, Setting, Step
+from adverse.types import Depth, Group, Image, Noise, Setting, Step
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -165,15 +165,19 @@ def apply_setting(
     labels: Image | None = None,
     details: dict[str, float] | None = None,
     draws: list[Streams] | None = None,
+    noise: Noise = "own",
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
+
+    With `noise` common they draw from that of (seed, key, names of the mutations): the same numbers at every
+    strength.
 
     The key is the id of the frame, or of its log where the setting is coherent. `log` is the id of the log,
     None where the image stands alone: what lies on the lens stays in its place over a log. `details` takes
     numbers that a mutation reports about what it did; `draws` the streams as each step found them, so that
     `apply_to_right` can draw the same again.
     """
-    streams = _streams(setting, seed, key, log)
+    streams = _streams(setting, seed, key, log, noise=noise)
     given: dict[str, Any] = {
         "depth_m": depth_m,
         "labels": labels,
@@ -199,13 +203,14 @@ def apply_to_right(
     log: str | None,
     depth_m: Depth | None,
     baseline_m: float,
+    noise: Noise = "own",
 ) -> Image:
     """Apply a setting to the right image of a pair whose left one drew from `draws`.
 
     What is of the world and its light is drawn as for the left camera, and placed by the depth of this image;
     what is of the camera is drawn anew.
     """
-    own = _streams(setting, seed, key, log, RIGHT)
+    own = _streams(setting, seed, key, log, RIGHT, noise=noise)
     for step, left in zip(setting.steps, draws, strict=True):
         plugin = registry.get("mutation", step.mutation)
         given: dict[str, Any] = {
@@ -218,9 +223,11 @@ def apply_to_right(
     return image
 
 
-def _streams(setting: Setting, seed: int, key: str, log: str | None, *camera: str) -> Streams:
+def _streams(
+    setting: Setting, seed: int, key: str, log: str | None, *camera: str, noise: Noise = "own"
+) -> Streams:
     """Return the random streams that a setting needs, of the left camera or of another."""
-    drawn = drawn_by(setting)
+    drawn = drawn_by(setting) if noise == "own" else " + ".join(step.mutation for step in setting.steps)
     names = {"rng": (key, drawn), "log_rng": (key if log is None else log, drawn, LOG)}
     return {name: generator(seed, *parts, *camera) for name, parts in names.items() if name in setting.needs}
 

@@ -22,7 +22,7 @@ from adverse.requirements.operating_point import (
 )
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome
-from adverse.text import setting_text, shown
+from adverse.text import counted, setting_text, shown
 
 SIZE = PanelSize(760, 260, 52, 20, 30, 46)
 UNIT_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -37,7 +37,8 @@ def operating_table(found: OperatingPoints) -> Table:
     rows, records = [], []
     for point in found.points:
         for word, figures in (("chosen", point.chosen), ("present", point.present)):
-            rows.append((Cell(f"{_title(found, point)}, {word}"), *_cells(figures)))
+            driven = f": {figures.operation.words()}" if _several_operations(found) else ""
+            rows.append((Cell(f"{_title(found, point)}, {word}{driven}"), *_cells(figures)))
             records.append({"sut": point.sut, "level": point.level, "which": word, **_record(figures)})
     groups = dict.fromkeys(range(0, len(rows), 2), "")
     columns = _columns("SUT and threshold")
@@ -81,6 +82,49 @@ def condition_table(found: OperatingPoints, point: SutOperatingPoint) -> Table:
     return Table(name, title, (*_columns("condition"), *shared), rows, tuple(_condition_records(point)))
 
 
+def pareto_table(found: OperatingPoints, point: SutOperatingPoint) -> Table:
+    """Return the points that no other beats, by rising safety."""
+    rows = tuple(
+        (
+            Cell(one.operation.words()),
+            Cell(_plain(one.threshold), _threshold(one.threshold)),
+            Cell(one.safety),
+            Cell(one.efficiency),
+        )
+        for one in point.pareto.points
+    )
+    heads = {"sut": point.sut, "level": point.level}
+    records = tuple(
+        {
+            **heads,
+            **vars(one.operation),
+            "threshold": _plain(one.threshold),
+            "safety": one.safety,
+            "efficiency": one.efficiency,
+        }
+        for one in point.pareto.points
+    )
+    columns = (
+        Column("top speed, control radius, images in a row", align="left"),
+        Column("threshold"),
+        Column("worst safety", ".3f"),
+        Column("worst efficiency", ".3f"),
+    )
+    title = f"{_title(found, point)}: {pareto_words(point)}"
+    return Table(f"pareto {point.sut} {point.level}", title, columns, rows, records)
+
+
+def pareto_words(point: SutOperatingPoint) -> str:
+    """Say what all operations dominate, beside the threshold alone."""
+    pareto = point.pareto
+    if pareto.hypervolume is None or pareto.threshold_alone is None:
+        return "no Pareto set: safety or efficiency is not defined"
+    return (
+        f"{counted(len(pareto.points), 'point')} that no other beats; hypervolume {pareto.hypervolume:.3f}, "
+        f"with the threshold alone {pareto.threshold_alone:.3f}"
+    )
+
+
 def whole_table(found: OperatingPoints) -> Table:
     """Return every SUT, level and condition with its own threshold and the one for all, for machines."""
     records = tuple(record for point in found.points for record in _condition_records(point))
@@ -103,6 +147,8 @@ def operating_lines(found: OperatingPoints) -> list[str]:
             f"{logs.check_positive} and {logs.check_negative} others check (seed {found.seed}); a rule holds "
             "where the upper end of the 95 % interval keeps it."
         )
+    if _several_operations(found):
+        lines += [f"{_title(found, point)}: {pareto_words(point)}." for point in found.points]
     if found.unused:
         names = ", ".join(dict.fromkeys(rule.measure for rule in found.unused))
         lines.append(f"Rules that have no say in a threshold here: {names}; see adverse check.")
@@ -115,9 +161,9 @@ def sentence(found: OperatingPoints, point: SutOperatingPoint) -> str:
     worst = max(chosen.rates, key=_beyond)
     if chosen.outcome is Outcome.PASS:
         unsure = "" if point.chance >= POWER else f" {SAFEST}"
-        return (
-            f"{who}: set the threshold to {_score(chosen)}: {_rate_words(worst)}{_gain_words(point)}.{unsure}"
-        )
+        driven = f" and drive at {chosen.operation.words()}" if _several_operations(found) else ""
+        words = f"{_rate_words(worst)}{_gain_words(point)}.{unsure}"
+        return f"{who}: set the threshold to {_score(chosen)}{driven}: {words}"
     if chosen.outcome is Outcome.FAIL:
         return (
             f"{who}: the rules cannot be kept: {_rate_words(worst)} at {_score(chosen)}"
@@ -140,14 +186,15 @@ def _needed_words(point: SutOperatingPoint) -> str:
 
 def _gain_words(point: SutOperatingPoint) -> str:
     gain, present = point.gain, point.present
-    if math.isclose(point.chosen.threshold, present.threshold):
+    same = point.chosen.operation == present.operation
+    if same and math.isclose(point.chosen.threshold, present.threshold):
         return "; it is the present one"
     if gain is None or gain.value is None:
         return ""
     ends = interval_text(gain.low, gain.high, "+.2f", status=gain.status)
     worst = max(present.rates, key=_beyond)
     return (
-        f"; against the present {_score(present)} ({_share(worst.rate)}) it changes efficiency by "
+        f"; the present {_score(present)} comes to {_share(worst.rate)}, and efficiency changes by "
         f"{gain.value:+.2f}" + (f" ({ends})" if ends else "")
     )
 
@@ -182,6 +229,7 @@ def render_operating_points(found: OperatingPoints) -> str:
                 _title(found, point) if several else shown(point.sut),
                 operating_chart(point).svg(),
                 condition_table(found, point),
+                pareto_table(found, point) if _several_operations(found) else None,
             )
             for point in found.points
         ],
@@ -218,7 +266,7 @@ def operating_chart(point: SutOperatingPoint) -> Chart:
     at = {
         word: float(curve.threshold.index(figures.threshold))
         for word, figures in (("chosen", point.chosen), ("present", point.present))
-    }
+    }  # the present threshold has its place on the chosen operation's curve, too
     after = "chosen" if at["chosen"] > at["present"] else "present"
     marks = [
         Mark(word, place, above=True, side="right" if word == after else "left") for word, place in at.items()
@@ -290,9 +338,17 @@ def _plain(value: float) -> float | None:
 
 
 def _score(figures: PointFigures) -> str:
-    if math.isfinite(figures.threshold):
-        return f"{figures.threshold:.3g}"
-    return ALL_OF_THEM if figures.threshold < 0 else "no detection"
+    return _threshold(figures.threshold)
+
+
+def _threshold(score: float) -> str:
+    if math.isfinite(score):
+        return f"{score:.3g}"
+    return ALL_OF_THEM if score < 0 else "no detection"
+
+
+def _several_operations(found: OperatingPoints) -> bool:
+    return found.operations > 1
 
 
 def _several_levels(found: OperatingPoints) -> bool:

@@ -31,6 +31,10 @@ MEASURES = tuple(name for name, needs in NEEDS.items() if "setting" in needs and
 """What a rule of a limit may measure: whatever is of one setting."""
 
 
+SHARES = ("robustness", "share")
+"""What is left of a clean figure."""
+
+
 class LimitsSection(BaseModel):
     """The `limits:` section of a study."""
 
@@ -309,6 +313,8 @@ def evaluation(rule: Rule, figure: Figure) -> Evaluation:
     sign = 1.0 if rule.at_least is not None else -1.0
     room = sign * (figure.value - rule.limit)
     interval = figure.interval
+    if rule.measure in SHARES and rule.setting == BASELINE:  # 1 by definition, whatever the logs
+        return Evaluation(room >= 0, room, (room, room))
     if interval is None or interval.low is None or interval.high is None:
         return Evaluation(room >= 0, room)
     ends = sorted(sign * (end - rule.limit) for end in (interval.low, interval.high))

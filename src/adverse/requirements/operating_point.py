@@ -15,18 +15,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.closed_loop import LEVEL, STOPS_IN_TIME, DrivenSettings, bad_logs, drive_settings
+from adverse.analysis.closed_loop import (
+    LEVEL,
+    STOPS_IN_TIME,
+    VIOLATIONS,
+    DrivenSettings,
+    Operation,
+    bad_logs,
+    drive_settings,
+)
 from adverse.analysis.compare_metrics import PairedRatios
 from adverse.analysis.detections import SutDetections, sut_detections
 from adverse.analysis.plain_metrics import operating_threshold
 from adverse.curves.bootstrap import Resamples, draw
+from adverse.curves.curve import hypervolume
 from adverse.curves.interval import Interval, given
 from adverse.curves.operating_point import Choice, Drives, Halves, Limit, choose, halves, logs_needed
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.errors import StudyError, suggestion
-from adverse.levels.context import run_context
-from adverse.levels.outcomes import positive_logs
+from adverse.levels.context import Context, run_context
+from adverse.levels.outcomes import Outcomes, positive_logs
 from adverse.requirements.closed_loop import TOO_FEW, covered
 from adverse.requirements.rules import CLOSED_LOOP, Rule, read_rules
 from adverse.requirements.verdicts import Outcome
@@ -60,6 +69,7 @@ class PointFigures:
 
     threshold: float
     sensitivity: float
+    operation: Operation
     rates: tuple[RateAtPoint, ...]
     efficiency: Interval
     efficiency_setting: str
@@ -88,13 +98,35 @@ class LogCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """Every threshold on the logs that check: sensitivity, the worst rate with its upper end, efficiency."""
+    """Every threshold of the chosen operation on the logs that check, the worst rate with its upper end."""
 
     threshold: tuple[float, ...]
     sensitivity: tuple[float, ...]
     rate: tuple[float, ...]
     high: tuple[float, ...]
     efficiency: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """A point that no other beats in both: the worst safety and the worst efficiency over the conditions."""
+
+    operation: Operation
+    threshold: float
+    safety: float
+    efficiency: float
+
+
+@dataclass(frozen=True)
+class ParetoSet:
+    """What all operations and thresholds come to on the logs that check, point by point.
+
+    `hypervolume` is the area that the points dominate, `threshold_alone` that of the study's own operation.
+    """
+
+    points: tuple[ParetoPoint, ...]
+    hypervolume: float | None
+    threshold_alone: float | None
 
 
 @dataclass(frozen=True)
@@ -118,6 +150,7 @@ class SutOperatingPoint:
     needed: int | None
     swapped: float
     curve: Curve
+    pareto: ParetoSet
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
@@ -135,6 +168,19 @@ class SutOperatingPoint:
             "logs": vars(self.logs),
             "positive_check_logs_needed": self.needed,
             "threshold_of_the_other_half": _finite(self.swapped),
+            "pareto": {
+                "hypervolume": self.pareto.hypervolume,
+                "hypervolume_of_the_threshold_alone": self.pareto.threshold_alone,
+                "points": [
+                    {
+                        **vars(one.operation),
+                        "threshold": _finite(one.threshold),
+                        "safety": one.safety,
+                        "efficiency": one.efficiency,
+                    }
+                    for one in self.pareto.points
+                ],
+            },
             "curve": {name: [_finite(one) for one in part] for name, part in vars(self.curve).items()},
         }
 
@@ -147,6 +193,8 @@ class OperatingPoints:
     rules: tuple[Rule, ...]
     unused: tuple[Rule, ...]
     seed: int
+    operations: int
+    """How many ways to drive were tried."""
     points: tuple[SutOperatingPoint, ...]
 
     def plain(self) -> dict[str, Any]:
@@ -160,8 +208,19 @@ class OperatingPoints:
         }
 
 
-def operating_points(store: Store, rules: Path, *, seed: int | None = None) -> OperatingPoints:
+def operating_points(
+    store: Store,
+    rules: Path,
+    *,
+    seed: int | None = None,
+    speeds_mps: Sequence[float] = (),
+    radii_m: Sequence[float] = (),
+    confirms: Sequence[int] = (),
+) -> OperatingPoints:
     """Choose and check the operating point of every SUT; `seed` deals the logs, that of the run by default.
+
+    With top speeds, control radii or numbers of images to believe, each combination of them is tried at every
+    threshold, beside the study's own. Efficiency is then relative to perfect perception at the highest speed.
 
     A rule that does not say by which truth is held against the first kind there is, the annotated one. A pure
     function of the run's detections, the rules and the seed.
@@ -177,13 +236,15 @@ def operating_points(store: Store, rules: Path, *, seed: int | None = None) -> O
         if mine:
             detections = sut_detections(store, sut)
             tried = _thresholds(store, detections)
-            for number, driven in enumerate(drive_settings(store, detections, context, tried)):
+            operations = _operations(context, speeds_mps, radii_m, confirms)
+            for number, driven in enumerate(_drive_all(store, detections, context, tried, operations)):
                 named = (None, LEVEL, driven.level) if number == 0 else (driven.level,)
                 if wanted := [rule for rule in mine if rule.level in named]:
-                    points.append(_Search(store, detections, driven, tried, wanted, dealt).result())
-    return OperatingPoints(
-        store.run.name, used, tuple(rule for rule in known if rule not in used), dealt, tuple(points)
-    )
+                    ways = _Ways(operations, tried)
+                    points.append(_Search(store, detections, driven, ways, wanted, dealt).result())
+    tried_ways = len(_operations(context, speeds_mps, radii_m, confirms))
+    unused = tuple(rule for rule in known if rule not in used)
+    return OperatingPoints(store.run.name, used, unused, dealt, tried_ways, tuple(points))
 
 
 def _refuse(store: Store, path: Path, rules: Sequence[Rule]) -> None:
@@ -228,6 +289,88 @@ def _thresholds(store: Store, detections: SutDetections) -> NDArray[np.float32]:
     return np.unique(np.append(detections.sensitivity.thresholds, present))[::-1]
 
 
+class _Ways(NamedTuple):
+    """All that is tried, in this order: each threshold of the first operation, of the second, ...
+
+    The study's own operation comes last.
+    """
+
+    operations: tuple[Operation, ...]
+    thresholds: NDArray[np.float32]
+
+    def operation(self, k: int) -> Operation:
+        return self.operations[k // len(self.thresholds)]
+
+    def threshold(self, k: int) -> float:
+        return float(self.thresholds[k % len(self.thresholds)])
+
+    def block(self, operation: Operation) -> slice:
+        """Return the places of all thresholds of an operation."""
+        first = self.operations.index(operation) * len(self.thresholds)
+        return slice(first, first + len(self.thresholds))
+
+    @property
+    def size(self) -> int:
+        return len(self.operations) * len(self.thresholds)
+
+
+def _operations(
+    context: Context, speeds_mps: Sequence[float], radii_m: Sequence[float], confirms: Sequence[int]
+) -> tuple[Operation, ...]:
+    """Return every combination, the study's own last."""
+    if context.robot is None:
+        return ()
+    own = Operation.of(context.robot)
+    every = [
+        Operation(speed, radius, confirm)
+        for speed in sorted({*speeds_mps} or {own.max_speed_mps}, reverse=True)
+        for radius in sorted({*radii_m} or {own.control_radius_m})
+        for confirm in sorted({*confirms} or {own.confirm}, reverse=True)
+    ]
+    for operation in every:
+        operation.robot(context.robot)  # raises where there is no such robot
+        if operation.confirm < 1:
+            raise StudyError(
+                "a robot believes one image at least",
+                where="--confirm",
+                got=str(operation.confirm),
+                fix="Give 1 or more.",
+            )
+    return (*(one for one in every if one != own), own)
+
+
+def _drive_all(
+    store: Store,
+    detections: SutDetections,
+    context: Context,
+    thresholds: NDArray[np.float32],
+    operations: Sequence[Operation],
+) -> Iterator[DrivenSettings]:
+    """Yield the outcomes of all operations, for each kind of truth, beside each other like thresholds."""
+    driven = [drive_settings(store, detections, context, thresholds, operation) for operation in operations]
+    for of_kind in zip(*driven, strict=True):
+        settings = {name: _beside([one.settings[name] for one in of_kind]) for name in of_kind[0].settings}
+        yield DrivenSettings(of_kind[0].level, settings, of_kind[0].incomplete)
+
+
+def _beside(parts: Sequence[Outcomes]) -> Outcomes:
+    """Return outcomes of the same logs as those of one robot with more thresholds.
+
+    A log counts where it was driven by all; the truth's time is the least, that of the highest speed.
+    """
+    truths = np.min([part.truths for part in parts], axis=0)
+    exposure = np.min([part.exposure for part in parts], axis=0)
+    hits, violations = (
+        np.concatenate(arrays, axis=1) * truths[:, None]
+        for arrays in ([part.hits for part in parts], [part.beside[VIOLATIONS] for part in parts])
+    )
+    cost = np.concatenate([part.cost for part in parts], axis=1) * (exposure > 0)[:, None]
+    first = parts[0]
+    return Outcomes(
+        first.logs, hits, truths, cost, exposure, first.kind, first.left_out, {VIOLATIONS: violations}
+    )
+
+
 class _Demand(NamedTuple):
     """A rule, what it is about (by setting, the chance of each setting; "" for conditions), and its limit."""
 
@@ -244,17 +387,18 @@ class _Search:
         store: Store,
         detections: SutDetections,
         driven: DrivenSettings,
-        thresholds: NDArray[np.float32],
+        ways: _Ways,
         rules: Sequence[Rule],
         seed: int,
     ) -> None:
         self.store = store
         self.sut, self.driven = detections.sut, driven
-        self.thresholds = thresholds
-        self.sensitivity = detections.sensitivity.at(thresholds).levels
+        self.ways = ways
+        self.sensitivity = detections.sensitivity.at(ways.thresholds).levels
         self.seed = seed
         now = operating_threshold(store, detections).score
-        self.present = int(np.flatnonzero(thresholds == now)[0])
+        own = ways.block(ways.operations[-1])
+        self.present = own.start + int(np.flatnonzero(ways.thresholds == now)[0])
         self.demands = [self._demand(rule, covered(store, rule)) for rule in rules]
         self.positive = positive_logs(store.truth, store.frames)
         tested = np.isin(np.arange(len(self.positive)), store.frames.log[store.frames.test])
@@ -279,8 +423,9 @@ class _Search:
             tuple(self._of_condition(name, choice.threshold) for name in settings),
             self._log_counts(settings),
             self._needed(chosen),
-            float(self.thresholds[swapped.threshold]),
-            self._curve(),
+            self.ways.threshold(swapped.threshold),
+            self._curve(self.ways.block(chosen.operation)),
+            self._pareto(),
         )
 
     @property
@@ -338,8 +483,17 @@ class _Search:
         names = {name for one in demands for name in _names(one.wanted)}
         efficiency, setting = self._efficiency(demands[0], k)
         outcome, reason = self._decide(rates, names, choice)
-        threshold, sensitivity = float(self.thresholds[k]), float(self.sensitivity[k])
-        return PointFigures(threshold, sensitivity, tuple(rates), efficiency, setting, outcome, reason)
+        sensitivity = float(self.sensitivity[k % len(self.sensitivity)])
+        return PointFigures(
+            self.ways.threshold(k),
+            sensitivity,
+            self.ways.operation(k),
+            tuple(rates),
+            efficiency,
+            setting,
+            outcome,
+            reason,
+        )
 
     def _decide(
         self, rates: Sequence[RateAtPoint], names: set[str], choice: Choice | None
@@ -408,16 +562,50 @@ class _Search:
         known = [count for count in needed if count is not None]
         return max(known) if len(known) == len(needed) else None
 
-    def _curve(self) -> Curve:
+    def _curve(self, block: slice) -> Curve:
         check, first = self.halves.check, self.demands[0].limit
-        worst = [max(first.rates(check, k), key=_end) for k in range(len(self.thresholds))]
+        worst = [max(first.rates(check, k), key=_end) for k in range(block.start, block.stop)]
         return Curve(
-            tuple(self.thresholds.tolist()),
+            tuple(self.ways.thresholds.tolist()),
             tuple(self.sensitivity.tolist()),
             tuple(_value(one) for one in worst),
             tuple(_end(one) for one in worst),
-            tuple(first.efficiency(check).tolist()),
+            tuple(first.efficiency(check)[block].tolist()),
         )
+
+    def _pareto(self) -> ParetoSet:
+        """Return the Robustness ROC of all that was tried, point by point, and what it dominates."""
+        check, first = self.halves.check, self.demands[0].limit
+        rates = [first.rates(check, k) for k in range(self.ways.size)]
+        safety = 1.0 - np.array([max(_value(one) for one in found) for found in rates])
+        efficiency = first.efficiency(check)
+        if not np.isfinite([safety, efficiency]).all():
+            return ParetoSet((), None, None)
+        points = tuple(
+            ParetoPoint(
+                self.ways.operation(k), self.ways.threshold(k), float(safety[k]), float(efficiency[k])
+            )
+            for k in unbeaten(safety, efficiency)
+        )
+        pairs = np.stack([safety, efficiency], axis=1)
+        alone = pairs[self.ways.block(self.ways.operations[-1])]
+        return ParetoSet(points, hypervolume(pairs), hypervolume(alone))
+
+
+def unbeaten(safety: NDArray[np.float64], efficiency: NDArray[np.float64]) -> list[int]:
+    """Return the points that no other beats: as good in both and better in one; of equals the first.
+
+    By rising safety.
+
+    >>> unbeaten(np.array([0.5, 0.9, 0.4, 0.9]), np.array([0.9, 0.3, 0.8, 0.3]))
+    [0, 1]
+    """
+    order = sorted(range(len(safety)), key=lambda k: (-efficiency[k], -safety[k], k))
+    kept: list[int] = []
+    for k in order:
+        if not kept or safety[k] > safety[kept[-1]]:
+            kept.append(k)
+    return kept
 
 
 def _names(wanted: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
@@ -475,6 +663,7 @@ def _plain_interval(interval: Interval) -> dict[str, Any]:
 def _plain_point(point: PointFigures) -> dict[str, Any]:
     return {
         "threshold": _finite(point.threshold),
+        "operation": vars(point.operation),
         "sensitivity": _finite(point.sensitivity),
         "outcome": point.outcome.value,
         "reason": point.reason,

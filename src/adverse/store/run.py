@@ -276,6 +276,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     changes = []
     for what, path in (
         ("the seed", ("study", "seed")),
+        ("the noise of random mutations", ("study", "noise")),
         ("the annotations", ("data", "annotations")),
         ("the data options", ("data", "options")),
         ("the statistics settings", ("statistics",)),

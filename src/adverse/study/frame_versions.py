@@ -112,6 +112,7 @@ class FrameVersions:
                 log=self.frame.log_id,
                 depth_m=depth_m,
                 labels=labels,
+                noise=self.job.noise,
             )
             with one_process(), self.access.noted() if self.access else contextlib.nullcontext():
                 image = mutate(details=details, draws=draws)
@@ -213,6 +214,7 @@ class FrameVersions:
                     log=self.frame.log_id,
                     depth_m=depth_m,
                     baseline_m=self._right.baseline_m,
+                    noise=self.job.noise,
                 )
         except Exception as error:  # noqa: BLE001
             return replace(version, image=None, refused=f"right image: {one_line(error)}")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from adverse.depth import Policy
 from adverse.plugins import Kind
 from adverse.study.stages import STEP_LIMIT_S
-from adverse.types import Frame, LocalizeOn, Localizer, Setting, Task
+from adverse.types import Frame, LocalizeOn, Localizer, Noise, Setting, Task
 from adverse.visual import Backend
 
 
@@ -59,6 +59,8 @@ class StudyJob:
     keep_label_maps: bool = False
     visual_change: Backend | None = None
     """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
+    noise: Noise = "own"
+    """Whether random mutations draw anew at every strength, or the same numbers at all of them."""
     mutation_timeout_s: float = STEP_LIMIT_S
     """Longest time that one mutation of one frame may take."""
     code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)

@@ -152,6 +152,7 @@ def job_of(
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
         visual_change=file.study.visual_change,
+        noise=file.study.noise,
         mutation_timeout_s=file.study.mutation_timeout_s,
     )
 

@@ -57,6 +57,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "task": study.task,
             "masks": study.masks,
             "seed": study.seed,
+            **({} if study.noise == "own" else {"noise": study.noise}),
             "file": str(plan.file.source.path),
             "folder": str(plan.file.folder),
         },

@@ -23,7 +23,7 @@ from adverse.plain_files import read_plain
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.study.stages import STEP_LIMIT_S
-from adverse.types import LocalizeOn, Localizer, Task
+from adverse.types import LocalizeOn, Localizer, Noise, Task
 
 VisualBackend = Literal["vif", "vifp", "vif2"]
 INSTANCE_SEGMENTATION = "instance-segmentation"
@@ -272,6 +272,7 @@ class Study(_Section):
     suts: tuple[SutSection, ...] = ()
     mutations: tuple[Any, ...] = ()
     seed: Annotated[int, Field(ge=0)] = 0
+    noise: Noise = "own"
     plugins: tuple[str, ...] = ()
     task: Task = "detection"
     masks: bool = False

@@ -47,6 +47,7 @@ def cut_into_units(
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
+                draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
