@@ -145,7 +145,7 @@ class Frame:
     fault: str | None = None
     instances: Source | None = None
     behind: Source | None = None
-    """The object (H,W) next behind what is seen, 0: none, where an annotation tells; it may give None."""
+    """The object (H,W) next behind what is seen, 0: none, where an annotation tells; else -1 all over."""
     right_depth_m: Source | None = None
     """The depth of the right image's pixels, where the study mutates both."""
 

@@ -20,6 +20,7 @@ from adverse.data.images import ImageFile
 
 NEVER_DRAWN = ("license plate",)
 """Annotated, but on no map: a plate is part of its car."""
+NO_ORDER = -1
 LEAST_SHARE = 0.05
 """A polygon lies on an earlier one if it shares this much of its inside with it."""
 NUMBERS = {name: number for number, name in OBJECTS.items()}
@@ -29,8 +30,8 @@ NUMBERS = {name: number for number, name in OBJECTS.items()}
 class PolygonLayers:
     """A polygon file; call it to get (H,W) int32: the object next behind what is seen, 0 where none is.
 
-    Objects are numbered as in instance maps: class * 1000 + how many of the class were drawn before. None
-    where the polygons have no order.
+    Objects are numbered as in instance maps: class * 1000 + how many of the class were drawn before. All
+    are NO_ORDER where the polygons have no order.
     """
 
     path: Path
@@ -41,7 +42,7 @@ class PolygonLayers:
         """How the polygons become layers."""
         return f"layers {self.image.recipe}"
 
-    def __call__(self) -> NDArray[np.int32] | None:
+    def __call__(self) -> NDArray[np.int32]:
         """Read the file and draw it."""
         size = self.image.measure()
         shape = size[1], size[0]
@@ -69,7 +70,7 @@ class PolygonLayers:
             behind[inside][hidden] = seen[inside][hidden]
             seen[inside][there] = number
             layers[inside][there] = layer
-        return behind if ordered else None
+        return behind if ordered else np.full(shape, NO_ORDER, np.int32)
 
 
 def _overlaps(layers: NDArray[np.int32], mask: NDArray[np.uint8]) -> bool:

@@ -199,8 +199,8 @@ def _clearest(group: Sequence[Case]) -> Case:
     Where most have no verdict about an object, it is the one whose score falls most.
     """
     kinds = Counter(kind for test in group for kind in {verdict.kind for verdict in test.verdicts})
-    usual = max(sorted(kinds), key=lambda kind: kinds[kind]) if kinds else None
-    if usual is None or kinds[usual] < len(group) / 2:
+    usual, count = min(kinds.items(), key=lambda item: (-item[1], item[0]), default=(None, 0))
+    if count < len(group) / 2:
         return max(group, key=lambda test: (test.drop or 0.0, -test.number))
 
     def shows(test: Case) -> tuple[float, float, int]:

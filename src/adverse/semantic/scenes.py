@@ -251,8 +251,14 @@ def scene_of(frame: Frame, dataset: Dataset) -> Scene:
         frame.camera,
         _horizon_row(frame),
         frame.log_id,
-        frame.behind() if frame.behind is not None else None,
+        _behind(frame),
     )
+
+
+def _behind(frame: Frame) -> Instances | None:
+    """Return which objects are behind what is seen; None where no annotation tells."""
+    behind = None if frame.behind is None else frame.behind()
+    return None if behind is None or int(behind.min()) < 0 else behind
 
 
 def _horizon_row(frame: Frame) -> float | None:
