@@ -23,6 +23,7 @@ from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.store.journal import RunEntry
 from adverse.study.depth_maps import depth_sources, study_depth
+from adverse.study.frame_versions import moment_s
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
@@ -427,7 +428,8 @@ def _units(
             for s in chosen:
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
-                draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
+                draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} or setting.drift else []
+                draws += [] if setting.drift is None else [f"{moment_s(frame)!r}" for frame in frames]
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
