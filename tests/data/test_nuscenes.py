@@ -67,12 +67,16 @@ def _tables(root: Path, **changes: Any) -> Path:
             records["ego_pose"].append(
                 {"token": pose, "translation": [shot + late, 0, 0], "rotation": STILL, "timestamp": 0}
             )
-            data = {"token": f"{kind}{name}", "sample_token": name, "ego_pose_token": pose}
+            data: dict[str, Any] = {"token": f"{kind}{name}", "sample_token": name, "ego_pose_token": pose}
             data |= {"calibrated_sensor_token": calibration, "filename": file, "is_key_frame": True}
             data |= {"timestamp": 5 * 10**5 * shot, "width": WIDTH, "height": HEIGHT}
             records["sample_data"] += [data, {**data, "token": f"sweep{kind}{name}", "is_key_frame": False}]
         for instance, x, points in (("i1", 12.0, 5), ("i2", 8.0, 0), ("i1", -20.0, 3)):
-            box = {"token": f"n{name}{instance}{x}", "sample_token": name, "instance_token": instance}
+            box: dict[str, Any] = {
+                "token": f"n{name}{instance}{x}",
+                "sample_token": name,
+                "instance_token": instance,
+            }
             box |= {"translation": [x, 1.0, 1.0], "size": [0.6, 0.8, 1.8], "rotation": STILL}
             box |= {"num_lidar_pts": points, "num_radar_pts": 0, "visibility_token": "4"}
             records["sample_annotation"].append(box)
@@ -147,7 +151,7 @@ def test_boxes_are_around_what_the_image_shows() -> None:
     for _ in range(40):
         turn = rng.normal(size=4)
         place = (rng.uniform(-6, 6), rng.uniform(-3, 3), rng.uniform(-1, 14))
-        thing = Annotation("t", "s", "i", place, (1.5, 3.0, 1.2), tuple(turn / np.linalg.norm(turn)))  # type: ignore[arg-type]
+        thing = Annotation("t", "s", "i", place, (1.5, 3.0, 1.2), tuple(turn / np.linalg.norm(turn)))
         corners = thing.corners_m()
         slow, box = _slow_box(corners, intrinsic), seen_box(corners, intrinsic, (WIDTH, HEIGHT))
         if slow is None:

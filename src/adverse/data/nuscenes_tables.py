@@ -208,7 +208,7 @@ class NuscenesTables:
 
     def category_of(self, annotation: Annotation) -> str:
         """Return the category of an annotation's instance."""
-        return _known(self.instances, annotation.instance_token, self.where("instance"))
+        return str(_known(self.instances, annotation.instance_token, self.where("instance")))
 
     def track_of(self, annotation: Annotation) -> int:
         """Return the number of an annotation's instance."""
