@@ -120,7 +120,7 @@ def read_dataset(path: Path | str, /, format: str | None = None, **options: Any)
     """
     registry, place = plugins.load(), Path(path)
     if format is None:
-        reader, recognised = guess(place, registry.all("dataset"))
+        reader, recognised, _ = guess(place, registry.all("dataset"))
     else:
         reader = registry.get("dataset", format, where="format")
         recognised = guessed_options(reader, place, options)

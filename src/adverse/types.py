@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -184,12 +184,19 @@ class Step:
     options: Mapping[str, Any]
 
 
+class Drift(NamedTuple):
+    """How the strength of a mutation changes over a log: by how much, and how fast."""
+
+    spread: float = 0.3
+    period_s: float = 4.0
+
+
 @dataclass(frozen=True)
 class Setting:
     """A mutation at one strength: canonical id, severity group, and what it needs besides the image.
 
     A coherent setting draws the same random numbers for all frames of a log: its key is the log's id, not
-    the frame's.
+    the frame's. One with a `drift` changes its strength over the frames of a log.
     """
 
     id: str
@@ -197,6 +204,7 @@ class Setting:
     group: Group
     needs: frozenset[str]
     coherent: bool = False
+    drift: Drift | None = None
 
     @property
     def family(self) -> str:

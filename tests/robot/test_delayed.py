@@ -167,7 +167,7 @@ def test_the_tracker_is_that_of_a_slow_reference(coast: int) -> None:
     for n in range(60):
         people = [(5 + 0.1 * n, 0.0), (9.0, 1.0 - 0.05 * n)]
         seen = [p for p in people if rng.random() < 0.6]
-        seen += [tuple(rng.uniform(0, 12, 2))] if rng.random() < 0.3 else []  # type: ignore[list-item]
+        seen += [tuple(rng.uniform(0, 12, 2))] if rng.random() < 0.3 else []
         noisy = [(x + rng.normal(0, 0.2), y + rng.normal(0, 0.2)) for x, y in seen]
         frames.append([(int(rng.integers(3)), p, p[0] if abs(p[1]) < 1.5 else math.inf) for p in noisy])
     flat = [one for frame in frames for one in frame]

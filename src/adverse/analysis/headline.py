@@ -197,7 +197,13 @@ def setting_words(setting: Setting) -> str:
     >>> setting_words(Setting("", (Step("defocus", options),), "mild", frozenset()))
     'defocus focus 5 m, blur 2.8'
     """
-    return " + ".join(_step_words(step.mutation, step.options) for step in setting.steps)
+    words = " + ".join(_step_words(step.mutation, step.options) for step in setting.steps)
+    return words + _over_log(setting)
+
+
+def _over_log(setting: Setting) -> str:
+    """Return in words what a setting does over the frames of a log, if anything."""
+    return ", drifting" if setting.drift else ", still" if setting.coherent else ""
 
 
 def setting_names(run: Run) -> dict[str, str]:
@@ -216,9 +222,8 @@ def setting_names(run: Run) -> dict[str, str]:
             if any(name not in other or other[name] != value for other in others)
         }
         whole = setting_words(setting)
-        names[setting.id] = (
-            whole if not kept else _step_words(first.mutation, kept, named=len(first.options) > 1)
-        )
+        short = _step_words(first.mutation, kept, named=len(first.options) > 1) + _over_log(setting)
+        names[setting.id] = short if kept else whole
     return names
 
 
@@ -427,6 +432,7 @@ def strength_series(run: Run) -> list[StrengthSeries]:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 rest = {name: other for name, other in step.options.items() if name != option}
                 words = ", ".join(_option_words(name, other, named=True) for name, other in rest.items())
+                words = (words + _over_log(setting)).removeprefix(", ")
                 found.setdefault((setting.family, option, words), {})[float(value)] = setting.id
     most: dict[str, int] = {}
     for (family, _, _), known in found.items():

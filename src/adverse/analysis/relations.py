@@ -62,7 +62,7 @@ def weaker_settings(settings: Sequence[Setting], registry: Registry) -> dict[str
         rest = tuple(
             (name, repr(value)) for name, value in setting.steps[0].options.items() if name != option
         )
-        key = (setting.family, setting.coherent, option, side, rest)
+        key = (setting.family, setting.coherent, setting.drift, option, side, rest)
         series.setdefault(key, []).append((amount, setting.id))
         places[setting.id] = key, amount
     return {

@@ -30,7 +30,9 @@ def magnitude_rows(store: Store, registry: Registry) -> list[dict[str, Any]]:
     contextual = [
         setting
         for setting in store.run.mutations
-        if len(setting.steps) == 1 and simple.get(setting.steps[0].mutation) is not None
+        if len(setting.steps) == 1
+        and setting.drift is None
+        and simple.get(setting.steps[0].mutation) is not None
     ]
     depth_m, pixels = store.truth_depth_quantiles_m(setting.id for setting in contextual)
     people = np.flatnonzero(frames.test[truth.frame] & ~truth.ignore & (pixels > 0))

@@ -96,6 +96,8 @@ def read_place(
     if format_name is None:
         guessed = guess(path, registry.all("dataset"))
         reader, options, how = guessed.format, guessed.options, "recognized by its folders"
+        if guessed.elsewhere:
+            how = f"found at {guessed.elsewhere}"
     else:
         reader = registry.get("dataset", format_name, where="--format")
         options, how = guessed_options(reader, path, given), "as given"

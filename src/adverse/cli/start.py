@@ -12,7 +12,10 @@ from adverse.cli.console import say
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="The folder of the data set, or its annotation file.")
 ]
-Model = Annotated[Path | None, typer.Argument(metavar="MODEL", help="An ONNX model. [default: OpenCV's HOG]")]
+Model = Annotated[
+    Path | None,
+    typer.Argument(metavar="MODEL", help="An ONNX model, or a name of adverse models list. [default: HOG]"),
+]
 StudyOut = Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")]
 
 
@@ -25,6 +28,7 @@ def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) ->
     Examples:
         adverse init data/coco models/ours.onnx
         adverse init data/VOC2007 --out voc.yaml
+        adverse init walk.mp4 yolov4-tiny
 
     Where the model does not say how images are preprocessed (letterboxed or stretched, RGB or BGR, which
     scale), the usual ways are tried on labelled images and the best is taken; the study lists their scores.

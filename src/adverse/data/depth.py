@@ -176,7 +176,6 @@ def depth_from_disparity(stored: NDArray[Any], focal_baseline: float) -> Depth:
 
 NEAREST_M = 0.1
 """Points nearer than this to the camera's plane, or behind it, are not seen."""
-_POINT_BYTES = 16
 _VELODYNE_LIMIT_BYTES = 2**28  # over 16 million points; a scan has about 120 thousand
 
 
@@ -203,14 +202,30 @@ class VelodyneDepth:
         return projected_depth(points, projection, self.image.measure())
 
 
-def read_points(path: Path) -> NDArray[np.float32]:
-    """Return the points (N,3) of a scan in metres: x forward, y left, z up."""
+@dataclass(frozen=True)
+class NuscenesDepth(VelodyneDepth):
+    """A scan of nuScenes, which has the number of the laser beside each point; else the same."""
+
+    @property
+    def recipe(self) -> str:
+        """How the points become depth, on the image's size."""
+        return f"nuscenes {super().recipe}"
+
+    def __call__(self) -> Depth:
+        """Read the scan and project it."""
+        points = read_points(self.path, numbers=5)
+        projection = np.array(self.pixels_from_velodyne).reshape(3, 4)
+        return projected_depth(points, projection, self.image.measure())
+
+
+def read_points(path: Path, *, numbers: int = 4) -> NDArray[np.float32]:
+    """Return the points (N,3) of a scan in metres, the first of so many numbers a point."""
     data = read_bytes(path, what="velodyne", limit=_VELODYNE_LIMIT_BYTES)
-    got = f"{len(data)} bytes"
-    wanted = f"a multiple of {_POINT_BYTES} bytes: x, y, z and reflectance as float32"
-    if not data or len(data) % _POINT_BYTES:
+    got, size = f"{len(data)} bytes", 4 * numbers
+    wanted = f"a multiple of {size} bytes: x, y, z, reflectance{' and ring' * (numbers == 5)} as float32"
+    if not data or len(data) % size:
         raise _velodyne_refused("the velodyne file is empty or truncated", got, wanted, path)
-    points = np.frombuffer(data, "<f4").reshape(-1, 4)[:, :3]
+    points = np.frombuffer(data, "<f4").reshape(-1, numbers)[:, :3]
     if not np.isfinite(points).all():
         bad = int((~np.isfinite(points).all(axis=1)).sum())
         raise _velodyne_refused(

@@ -14,11 +14,21 @@ LAST = "folder"
 """The format that reads any folder of images: it is the guess only where there is no other."""
 
 
+TRUTH = "truth.json"
+LOOSE = ("video", "class-folders", "yolo")
+"""Formats that a folder somewhere around can look like by chance."""
+STRONG = ("cityscapes", "kitti", "nrec", "nuscenes", "voc")
+"""Formats whose folders are like no others."""
+STEPS_UP, STEPS_DOWN, MOST_FOLDERS, NAMED = 3, 2, 200, 4
+
+
 class Guess(NamedTuple):
     """A format that a path looks like, and the options to read it with."""
 
     format: Plugin
     options: Mapping[str, Any]
+    elsewhere: str = ""
+    """Where the data set was found, in words, if not at the path itself."""
 
 
 def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
@@ -53,12 +63,12 @@ def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
             got="no such file or folder",
             fix="Check the path.",
         )
-    claims = [
-        Guess(plugin, options)
-        for plugin in formats
-        if plugin.looks_like is not None and (options := plugin.looks_like(path)) is not None
-    ]
-    special = [claim for claim in claims if claim.format.name != LAST] or claims
+    known = list(formats)
+    claims = _claims(path, known)
+    special = [claim for claim in claims if claim.format.name != LAST]
+    if not special and path.is_dir() and not (path / TRUTH).is_file():
+        special = _nearby(path, known)
+    special = special or claims
     if len(special) != 1:
         names = ", ".join(claim.format.name for claim in special)
         raise DataError(
@@ -69,6 +79,50 @@ def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
             fix="Name it with --format (adverse list datasets), or give the data set's own folder.",
         )
     return special[0]
+
+
+def _claims(path: Path, formats: Iterable[Plugin]) -> list[Guess]:
+    return [
+        Guess(plugin, options)
+        for plugin in formats
+        if plugin.looks_like is not None and (options := plugin.looks_like(path)) is not None
+    ]
+
+
+def _nearby(path: Path, formats: list[Plugin]) -> list[Guess]:
+    """Return the data set that a folder too high or too low belongs to; none where there is none.
+
+    Below, it may be of any format with a layout of its own; above, only of those that no other folder could
+    be taken for. Several below are an error that names them.
+    """
+    own = [plugin for plugin in formats if plugin.name not in (LAST, *LOOSE)]
+    strong = [plugin for plugin in formats if plugin.name in STRONG]
+    for parent in list(path.resolve().parents)[:STEPS_UP]:
+        found = _claims(parent, strong)
+        if len(found) == 1:
+            return [found[0]._replace(elsewhere=f"{parent}, above the folder that was given")]
+    places: dict[str, Guess] = {}
+    level = [path]
+    for _ in range(STEPS_DOWN):
+        level = sorted(child for folder in level for child in _folders(folder))[:MOST_FOLDERS]
+        for folder in level:
+            if not any(str(folder).startswith(f"{place}/") for place in places):
+                places |= {str(folder): claim for claim in _claims(folder, own)}
+    if len(places) > 1:
+        raise DataError(
+            "several data sets lie below the folder",
+            where=str(path),
+            got=", ".join(sorted(places)[:NAMED]) + (" ..." if len(places) > NAMED else ""),
+            fix="Give one of them.",
+        )
+    return [claim._replace(elsewhere=f"{place}, below the folder given") for place, claim in places.items()]
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
+    except OSError:
+        return []
 
 
 def guessed_options(plugin: Plugin, path: Path, given: Iterable[str] = ()) -> Mapping[str, Any]:

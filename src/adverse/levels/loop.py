@@ -108,7 +108,7 @@ def tracked_obstacles_m(given: LevelInput, robot: Robot) -> NDArray[np.float64]:
             points[mine],
             stations[frame[mine]] + placed.distance_m[mine],
             levels,
-            coast_frames=robot.coast_frames,
+            coast_frames=int(robot.coast_frames),
             association_m=robot.association_m,
         )
     return obstacles

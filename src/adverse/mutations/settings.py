@@ -3,7 +3,7 @@
 Ids look like calls, `gaussian_blur(sigma_px=2.5)`: options in sorted order, defaults left out, numbers in
 their shortest form. Whatever way a setting is written, equal settings get equal ids. `a + b` applies a,
 then b. `a @ log` is coherent: its random numbers are the same for all frames of a log, so that drops on the
-lens or a pattern of noise do not flicker.
+lens or a pattern of noise do not flicker. `a @ drift` changes its strength smoothly over a log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import ast
 import copy
 import functools
 import itertools
-import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +22,19 @@ import numpy as np
 from adverse import plugins
 from adverse.errors import AdverseError, MutationError, StudyError, one_line, suggestion
 from adverse.mutations.batteries import BATTERIES, usual_group
+from adverse.mutations.drift import drift, drift_words, drifting_option, steps_at
+from adverse.mutations.setting_text import DRIFT, LOG, call, over_log, shortest, terms
 from adverse.plugins import Option, Plugin, Registry
 from adverse.process_settings import settings_of
 from adverse.seeds import generator
 from adverse.text import BASELINE as CLEAN_ID
-from adverse.types import Depth, Group, Image, Noise, Setting, Step
+from adverse.types import Depth, Drift, Group, Image, Noise, Setting, Step
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 BASELINE = CLEAN_ID
 GROUPS: tuple[Group, ...] = ("mild", "severe")
-LOG = "log"
-"""What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""
 RIGHT = "right"
 """The purpose of streams of the right camera of a pair, for what it draws by itself."""
 RECORD = "made_by"
@@ -56,15 +55,15 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
     """
     try:
         tree = ast.parse(text, mode="eval").body
-        tree, coherent = _without_log(tree)
-        calls = [_call(node) for node in _terms(tree)]
+        tree, kept = over_log(tree)
+        calls = [call(node) for node in terms(tree)]
     except (SyntaxError, ValueError) as error:
         raise _unreadable(text, where) from error
     steps = []
     for name, options in calls:
         plugin = registry.get("mutation", name, where=where)
         steps.append(Step(name, plugins.bind(plugin, options, where=f"{where} {name}")))
-    return _setting(tuple(steps), registry, where, group, coherent=coherent)
+    return _setting(tuple(steps), registry, where, group, kept)
 
 
 def call_of(text: str, *, where: str = "mutation") -> tuple[str, dict[str, Any]]:
@@ -74,7 +73,7 @@ def call_of(text: str, *, where: str = "mutation") -> tuple[str, dict[str, Any]]
     ('defocus', {'focus_m': 2})
     """
     try:
-        return _call(ast.parse(text, mode="eval").body)
+        return call(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError) as error:
         raise _unreadable(text, where) from error
 
@@ -102,7 +101,8 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
         )
     rest = {key: value for key, value in entry.items() if key not in ("group", "coherent")}
     group, coherent = entry.get("group"), entry.get("coherent")
-    if len(rest) != 1 or group not in (None, *GROUPS) or coherent not in (None, LOG):
+    kept = _kept(coherent)
+    if len(rest) != 1 or group not in (None, *GROUPS) or kept is None:
         raise StudyError(
             "a mutation is written as one name with its options, and perhaps a group and coherent: log",
             where=where,
@@ -128,7 +128,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             registry,
             where,
             group,
-            coherent=coherent == LOG,
+            kept,
         )
         for chosen in _sweep(plugin, options, f"{where}.{name}")
     ]
@@ -136,9 +136,9 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
 
 def swept(settings: Iterable[Setting]) -> list[str]:
     """Return the settings in few lines: those of a mutation that differ in one option share one."""
-    families: dict[tuple[str, bool], list[Setting]] = {}
+    families: dict[tuple[str, bool, Drift | None], list[Setting]] = {}
     for setting in settings:
-        families.setdefault((setting.family, setting.coherent), []).append(setting)
+        families.setdefault((setting.family, setting.coherent, setting.drift), []).append(setting)
     return [line for family in families.values() for line in _sweep_lines(family)]
 
 
@@ -148,7 +148,7 @@ def _sweep_lines(family: list[Setting]) -> list[str]:
     differing = [name for name in options[0] if any(one[name] != options[0][name] for one in options)]
     if len(family[0].steps) > 1 or len(differing) != 1:
         return ids
-    values = [_shortest(one[differing[0]]) for one in options]
+    values = [shortest(one[differing[0]]) for one in options]
     line = ids[0].replace(f"{differing[0]}={values[0]}", f"{differing[0]}: {', '.join(values)}")
     return ids if line == ids[0] else [line]
 
@@ -161,6 +161,7 @@ def apply_setting(
     seed: int,
     key: str,
     log: str | None = None,
+    time_s: float = 0.0,
     depth_m: Depth | None = None,
     labels: Image | None = None,
     details: dict[str, float] | None = None,
@@ -173,7 +174,8 @@ def apply_setting(
     strength.
 
     The key is the id of the frame, or of its log where the setting is coherent. `log` is the id of the log,
-    None where the image stands alone: what lies on the lens stays in its place over a log. `details` takes
+    None where the image stands alone: what lies on the lens stays in its place over a log, and what drifts
+    has the strength that belongs to `time_s`. `details` takes
     numbers that a mutation reports about what it did; `draws` the streams as each step found them, so that
     `apply_to_right` can draw the same again.
     """
@@ -185,7 +187,7 @@ def apply_setting(
         "details": {} if details is None else details,
         **streams,
     }
-    for step in setting.steps:
+    for step in _steps(setting, registry, seed, key, log, time_s, details):
         if draws is not None:
             draws.append(copy.deepcopy(streams))
         image = apply_step(image, registry.get("mutation", step.mutation), step.options, given, frame=key)
@@ -201,6 +203,7 @@ def apply_to_right(
     seed: int,
     key: str,
     log: str | None,
+    time_s: float = 0.0,
     depth_m: Depth | None,
     baseline_m: float,
     noise: Noise = "own",
@@ -211,7 +214,8 @@ def apply_to_right(
     what is of the camera is drawn anew.
     """
     own = _streams(setting, seed, key, log, RIGHT, noise=noise)
-    for step, left in zip(setting.steps, draws, strict=True):
+    steps = _steps(setting, registry, seed, key, log, time_s)
+    for step, left in zip(steps, draws, strict=True):
         plugin = registry.get("mutation", step.mutation)
         given: dict[str, Any] = {
             "depth_m": depth_m,
@@ -221,6 +225,19 @@ def apply_to_right(
         }
         image = apply_step(image, plugin, step.options, given, frame=key)
     return image
+
+
+def _steps(
+    setting: Setting,
+    registry: Registry,
+    seed: int,
+    key: str,
+    log: str | None,
+    time_s: float,
+    details: dict[str, float] | None = None,
+) -> tuple[Step, ...]:
+    of = key if log is None else log
+    return steps_at(setting, registry, seed=seed, log=of, time_s=time_s, details=details)
 
 
 def _streams(
@@ -248,7 +265,7 @@ def drawn_by(setting: Setting) -> str:
     records = [step.options[RECORD] for step in setting.steps if RECORD in step.options]
     name = setting.id
     for record in records:
-        written = f"{RECORD}={_shortest(record)}"
+        written = f"{RECORD}={shortest(record)}"
         name = name.replace(f"{written}, ", "").replace(f", {written}", "").replace(f"({written})", "")
     return name
 
@@ -318,6 +335,7 @@ def apply(
     seed: int = ...,
     key: str = ...,
     log: str | None = ...,
+    time_s: float = ...,
     depth_m: Depth | None = ...,
 ) -> Image: ...
 @overload
@@ -328,6 +346,7 @@ def apply(
     seed: int = ...,
     key: str = ...,
     log: str | None = ...,
+    time_s: float = ...,
     depth_m: Depth | None = ...,
 ) -> PillowImage: ...
 def apply(
@@ -337,6 +356,7 @@ def apply(
     seed: int = 0,
     key: str = "",
     log: str | None = None,
+    time_s: float = 0.0,
     depth_m: Depth | None = None,
 ) -> Image | PillowImage:
     """Apply a mutation given by its id to one image, outside any study.
@@ -344,14 +364,15 @@ def apply(
     The image is (row, column, channel) RGB uint8, or a Pillow image of mode RGB; what comes back is of the
     same kind. The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id
     is `key`; a mutation that keeps something in place over a log, such as drops on the lens, takes it from
-    (seed, log, mutation).
+    (seed, log, mutation), and one that drifts has the strength of `time_s` in the log.
     """
     registry = plugins.load()
     setting = _parsed(mutation, registry)
+    given: dict[str, Any] = {"seed": seed, "key": key, "log": log, "time_s": time_s, "depth_m": depth_m}
     if isinstance(image, np.ndarray):
-        return apply_setting(image, setting, registry, seed=seed, key=key, log=log, depth_m=depth_m)
+        return apply_setting(image, setting, registry, **given)
     pillow = _pillow_of_rgb(image)
-    changed = apply_setting(np.array(image), setting, registry, seed=seed, key=key, log=log, depth_m=depth_m)
+    changed = apply_setting(np.array(image), setting, registry, **given)
     result: PillowImage = pillow.fromarray(changed)
     result.info = dict(image.info)
     return result
@@ -390,7 +411,7 @@ def _unreadable(text: str, where: str) -> StudyError:
 
 
 def _setting(
-    steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None, *, coherent: bool
+    steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None, kept: Mapping[str, Any]
 ) -> Setting:
     plugins = [registry.get("mutation", step.mutation, where=where) for step in steps]
     names = [_id(plugin, step.options) for plugin, step in zip(plugins, steps, strict=True)]
@@ -401,10 +422,15 @@ def _setting(
     else:
         chosen = group or ("severe" if "severe" in groups else "mild")
     name = " + ".join(names)
-    coherent = coherent and "rng" in needs  # without randomness there is nothing to keep
-    if coherent:
-        name = f"({name}) @ {LOG}" if len(names) > 1 else f"{name} @ {LOG}"
-    return Setting(name, steps, chosen, needs, coherent)
+    coherent = LOG in kept and "rng" in needs  # without randomness there is nothing to keep
+    drifts = drift(kept[DRIFT], where=where) if DRIFT in kept else None
+    if drifts is not None:
+        for plugin, step in zip(plugins, steps, strict=True):
+            drifting_option(plugin, dict(step.options), where=where)
+    over = LOG if coherent else "" if drifts is None else drift_words(drifts)
+    if over:
+        name = f"({name}) @ {over}" if len(names) > 1 else f"{name} @ {over}"
+    return Setting(name, steps, chosen, needs, coherent, drifts)
 
 
 def _id(plugin: Plugin, options: Mapping[str, Any]) -> str:
@@ -413,52 +439,19 @@ def _id(plugin: Plugin, options: Mapping[str, Any]) -> str:
         for name, value in sorted(options.items())
         if plugin.options[name].required or value != plugin.options[name].default
     }
-    inside = ", ".join(f"{name}={_shortest(value)}" for name, value in named.items())
+    inside = ", ".join(f"{name}={shortest(value)}" for name, value in named.items())
     return f"{plugin.name}({inside})" if inside else plugin.name
 
 
-def _shortest(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, tuple | list):
-        return f"({', '.join(_shortest(item) for item in value)})"
-    if isinstance(value, str) and not value.isidentifier():
-        return repr(value)
-    return str(value)
-
-
-def _without_log(node: ast.expr) -> tuple[ast.expr, bool]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        if not isinstance(node.right, ast.Name) or node.right.id != LOG:
-            raise ValueError(f"only {LOG} can follow @")
-        return node.left, True
-    return node, False
-
-
-def _terms(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        yield from _terms(node.left)
-        yield from _terms(node.right)
-    else:
-        yield node
-
-
-def _call(node: ast.expr) -> tuple[str, dict[str, Any]]:
-    if not isinstance(node, ast.Call):
-        return ast.unparse(node), {}
-    if node.args:
-        raise ValueError("options are given by name")
-    return ast.unparse(node.func), {str(word.arg): _literal(word.value) for word in node.keywords}
-
-
-def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name):
-        return math.inf if node.id == "inf" else node.id
-    if isinstance(node, ast.Tuple | ast.List):
-        return [_literal(item) for item in node.elts]
-    return ast.literal_eval(node)
+def _kept(coherent: Any) -> dict[str, Any] | None:
+    """Return what `coherent:` of a study means, as what follows @; None where it means nothing."""
+    if coherent is None:
+        return {}
+    if coherent in (LOG, DRIFT):
+        return {coherent: {}}
+    if isinstance(coherent, Mapping) and list(coherent) == [DRIFT] and isinstance(coherent[DRIFT], Mapping):
+        return {DRIFT: dict(coherent[DRIFT])}
+    return None
 
 
 def _sweep(plugin: Plugin, options: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ class Robot:
     """Time from an image to the moment at which the controller knows what the SUT found in it."""
     drop_rate: float = 0.0
     """Share of images that are lost before the controller knows of them."""
-    coast_frames: int = 0
+    coast_frames: float = 0
     """Frames for which a tracker keeps an object that is no longer detected; 0: there is no tracker."""
     association_m: float = 1.0
     """Distance up to which the tracker takes a detection for an object that it knows."""
@@ -67,7 +67,7 @@ class Robot:
             raise _wrong("latency_s", self.latency_s, f"seconds from 0 to {LONGEST_LATENCY_S:g}")
         if not 0 <= self.drop_rate < 1:
             raise _wrong("drop_rate", self.drop_rate, "a share from 0 to less than 1")
-        if not (isinstance(self.coast_frames, int) and 0 <= self.coast_frames <= MOST_COASTED):
+        if not 0 <= self.coast_frames <= MOST_COASTED or self.coast_frames % 1:
             raise _wrong("coast_frames", self.coast_frames, f"a whole number from 0 to {MOST_COASTED}")
         if not 0 < self.association_m < math.inf:
             raise _wrong("association_m", self.association_m, "a number > 0")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.errors import StoreError, StudyError, suggestion
-from adverse.types import Group, LocalizeOn, Localizer, Setting, Step, Task
+from adverse.types import Drift, Group, LocalizeOn, Localizer, Setting, Step, Task
 
 Backend = Literal["vif", "vifp", "vif2"]
 NAMED = 3
@@ -172,6 +172,7 @@ def setting_entry(setting: Setting) -> dict[str, Any]:
         "steps": [{"mutation": step.mutation, "options": dict(step.options)} for step in setting.steps],
         "needs": sorted(setting.needs),
         "coherent": setting.coherent,
+        **({} if setting.drift is None else {"drift": setting.drift._asdict()}),
     }
 
 
@@ -252,7 +253,8 @@ def kill_remarks(kills: Mapping[str, int]) -> list[str]:
 def _setting(name: str, entry: Mapping[str, Any]) -> Setting:
     group: Group = entry["group"]
     steps = tuple(Step(step["mutation"], step["options"]) for step in entry["steps"])
-    return Setting(name, steps, group, frozenset(entry["needs"]), coherent=entry["coherent"])
+    drift = Drift(**entry["drift"]) if "drift" in entry else None
+    return Setting(name, steps, group, frozenset(entry["needs"]), coherent=entry["coherent"], drift=drift)
 
 
 def _provenance(manifest: Mapping[str, Any]) -> Provenance:

@@ -16,6 +16,7 @@ from adverse.depth import Policy, usable
 from adverse.depth.boxes import BoxPixels, box_pixels
 from adverse.errors import AdverseError, DataError, one_line
 from adverse.file_access import FileAccess
+from adverse.mutations.drift import FRAME_S
 from adverse.mutations.settings import BASELINE, Streams, apply_setting, apply_to_right
 from adverse.plugins import Registry
 from adverse.processes import one_process
@@ -110,6 +111,7 @@ class FrameVersions:
                 seed=self.job.seed,
                 key=self._key(setting),
                 log=self.frame.log_id,
+                time_s=moment_s(self.frame),
                 depth_m=depth_m,
                 labels=labels,
                 noise=self.job.noise,
@@ -212,6 +214,7 @@ class FrameVersions:
                     seed=self.job.seed,
                     key=self._key(version.setting),
                     log=self.frame.log_id,
+                    time_s=moment_s(self.frame),
                     depth_m=depth_m,
                     baseline_m=self._right.baseline_m,
                     noise=self.job.noise,
@@ -238,6 +241,11 @@ class FrameVersions:
             except Exception as error:  # noqa: BLE001
                 self._refused = one_line(error)
         return self._loaded
+
+
+def moment_s(frame: Frame) -> float:
+    """Return when a frame was taken, for what drifts over a log; without times, frames follow evenly."""
+    return frame.index * FRAME_S if frame.time_s is None else frame.time_s
 
 
 def _pixel_hash(image: Image) -> str:

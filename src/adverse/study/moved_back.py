@@ -55,7 +55,7 @@ def way_back(setting: Setting, registry: Registry, size: tuple[int, int]) -> Way
         for step in reversed(setting.steps)
         if (plugin := registry.get("mutation", step.mutation)).moves is not None
     )
-    return WayBack(moves, size) if moves else None  # type: ignore[arg-type]
+    return WayBack(moves, size) if moves else None
 
 
 def unmet_by_moves(file: StudyFile, settings: Iterable[Setting], registry: Registry) -> Iterator[StudyError]:

@@ -24,6 +24,7 @@ from adverse.study.spec import INSTANCE_SEGMENTATION
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
 from adverse.suts.decoders import DECODERS
+from adverse.suts.fetched import fetch, in_a_study, real_model, real_models
 from adverse.suts.guess import GuessedModel, class_map, guess_onnx
 from adverse.suts.score_cuts import declared_cuts
 from adverse.types import Dataset, Detections, Frame, Image, LabelMap
@@ -62,6 +63,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     options = bind(guessed.format, given, where=str(data), base=Path.cwd())
     dataset = read_format(guessed.format, options, where=str(data))
     assumed = [f"the data are read as {guessed.format.name}"]
+    assumed += [f"they were found at {guessed.elsewhere}"] if guessed.elsewhere else []
     if guessed.format.name == LAST and not dataset.categories and _classifies(model):
         guessed, given = Guess(registry.get("dataset", CLASS_FOLDERS), {}), {"root": str(data)}
         options = bind(guessed.format, given, where=str(data), base=Path.cwd())
@@ -167,12 +169,14 @@ def _add_depth(study: dict[str, Any], checked: DataCheck, dataset: Dataset, assu
 def _with_model(
     model: Path, folder: Path, dataset: Dataset, registry: Registry, assumed: list[str], tried: list[str]
 ) -> tuple[dict[str, Any], Any]:
+    if str(model) in real_models():
+        return _with_real_model(str(model), dataset, registry, assumed)
     if model.suffix.lower() != ONNX:
         raise StudyError(
             "only ONNX models can be inspected",
             where=str(model),
             got=model.suffix or "no ending",
-            wanted=".onnx",
+            wanted=f".onnx, or one of {', '.join(real_models())}",
             fix="Leave it out, and name the model by hand: docs/suts.md has an example of each kind.",
         )
     names = dataset.categories or tuple(dict.fromkeys(dataset.pixel_classes.values()))
@@ -197,6 +201,23 @@ def _with_model(
         section["class_map"] = renamed
         assumed.append("class_map: " + ", ".join(f"its {a} is our {b}" for a, b in list(renamed.items())[:6]))
     return {**section, **_relative({"model": str(model)}, folder)}, system
+
+
+def _with_real_model(
+    name: str, dataset: Dataset, registry: Registry, assumed: list[str]
+) -> tuple[dict[str, Any], Any]:
+    """Return the section of a model out of the catalogue, which is downloaded if it is not here."""
+    model = real_model(name)
+    section = model.section(name, in_a_study(fetch(name)))
+    assumed.append(f"{name} was trained on {model.trained}; licence of the weights: {model.licence}")
+    plugin = registry.get("sut", section["adapter"])
+    options = {key: value for key, value in section.items() if key in plugin.options}
+    system = build(plugin, bind(plugin, options, where=name, base=Path.cwd()), default_class="person")
+    renamed = class_map(system.classes, dataset.categories)
+    if renamed:
+        section["class_map"] = renamed
+        assumed.append("class_map: " + ", ".join(f"its {a} is our {b}" for a, b in list(renamed.items())[:6]))
+    return section, system
 
 
 def _way_to_show(

@@ -17,6 +17,7 @@ from adverse.errors import StudyError
 from adverse.mutations.settings import BASELINE
 from adverse.plugins import Registry
 from adverse.study.depth_maps import depth_sources
+from adverse.study.frame_versions import moment_s
 from adverse.study.job import PlannedCell, StudyJob, WorkUnit
 from adverse.study.spec import StudyFile
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
@@ -46,7 +47,8 @@ def cut_into_units(
             for s in chosen:
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
-                draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
+                draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} or setting.drift else []
+                draws += [] if setting.drift is None else [f"{moment_s(frame)!r}" for frame in frames]
                 draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]

@@ -24,7 +24,8 @@ import numpy as np
 from adverse import plugins
 from adverse.errors import MutationError, StudyError, suggestion
 from adverse.marks import Strength
-from adverse.mutations.settings import LOG, apply_step, call_of
+from adverse.mutations.setting_text import LOG
+from adverse.mutations.settings import apply_step, call_of
 from adverse.plugins import Plugin, Registry, bind
 from adverse.seeds import generator
 from adverse.types import Depth, Image
