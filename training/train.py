@@ -28,7 +28,7 @@ from export import export
 from exported import take_weights
 from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, WHOLE_BATCH
 from samples import Batch, Sampler
-from scenes import frames
+from scenes import Frames, frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
@@ -48,12 +48,13 @@ THREADS = 1
 class Training:
     """A network under training, and all that a checkpoint must hold."""
 
-    def __init__(self, name: str, length: float) -> None:
+    def __init__(self, name: str, length: float, data: Frames | None = None) -> None:
         torch.manual_seed(SEED)
         self.net = NETS[name]().to(memory_format=torch.channels_last)  # a third faster on a CPU
         self.average = copy.deepcopy(self.net)
         rng = np.random.default_rng(SEED)
-        self.sampler = Sampler(frames("orchard", "train", LOGS[name], PER_LOG), rng, *ADVERSE[name])
+        seen = frames("orchard", "train", LOGS[name], PER_LOG) if data is None else data
+        self.sampler = Sampler(seen, rng, *ADVERSE[name])
         self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]
         self.rates = RATES[name]
         self.steps = sum(crops + whole for crops, whole in self.cycles)
@@ -73,8 +74,8 @@ class Training:
         for net in (self.net, self.average):
             net.load_state_dict({**net.state_dict(), **taken})
 
-    def run(self, checkpoint: Path) -> None:
-        """Train to the end, from a checkpoint if there is one."""
+    def run(self, checkpoint: Path, most_s: float = math.inf) -> bool:
+        """Train to the end or for so long, from a checkpoint if there is one; return whether it ended."""
         if checkpoint.exists():
             self._load(checkpoint)
             print(f"goes on from step {self.step}", flush=True)
@@ -87,9 +88,13 @@ class Training:
                 print(
                     f"step {self.step}: loss {np.mean(losses[-200:]):.3f} after {seconds:.0f} s", flush=True
                 )
-            if time.monotonic() - saved > SAVE_S or self.step == self.steps:
+            now = time.monotonic()
+            if now - saved > SAVE_S or now - started > most_s or self.step == self.steps:
                 self._save(checkpoint)
-                saved = time.monotonic()
+                saved = now
+            if now - started > most_s:
+                break
+        return self.step == self.steps
 
     def _learn(self) -> float:
         """Take one step and return its loss."""

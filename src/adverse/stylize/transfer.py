@@ -29,8 +29,9 @@ BUNDLED = "adain.onnx"
 MADE = 64
 """Styles that are made where no paintings are given."""
 STYLE_PX = textures.SIZE_PX
-LEAST_CROP = 0.6
-"""A style is a square of at least this part of a painting's shorter side, so that one gives many."""
+LEAST_CROP, MOST_CROP = 0.3, 0.6
+"""A style is a square of so much of a painting's shorter side, so that one gives many and brush strokes are
+some pixels wide."""
 BORDER_PX, STEP_PX = 16, 32
 """The content is mirrored beyond its edges, where networks know nothing, up to a size that they can halve."""
 
@@ -153,7 +154,7 @@ def made_style(number: int) -> Image:
 def _crop(painting: Image, rng: np.random.Generator) -> Image:
     """Return a square of a painting, mirrored half of the time, at the size of a style."""
     shorter = min(painting.shape[:2])
-    side = max(1, math.ceil(shorter * rng.uniform(LEAST_CROP, 1)))
+    side = max(1, math.ceil(shorter * rng.uniform(LEAST_CROP, MOST_CROP)))
     top, left = (int(rng.integers(length - side + 1)) for length in painting.shape[:2])
     square = painting[top : top + side, left : left + side]
     square = square[:, ::-1] if rng.random() < 0.5 else square
