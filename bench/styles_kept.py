@@ -65,7 +65,7 @@ def bands(image: Image) -> NDArray[np.float64]:
                 wave = cv2.getGaborKernel((11, 11), 1.8, np.pi * turn / 6, 4.0, 1.0, phase)
                 parts.append(cv2.filter2D(plane, cv2.CV_32F, wave - wave.mean()) / np.abs(wave).sum())
             found.append(float(np.mean(parts[0] ** 2 + parts[1] ** 2)))
-        plane = cv2.pyrDown(plane)
+        plane = cv2.pyrDown(plane).astype(np.float32)
     return np.log(np.array(found) / variance + 1e-6)
 
 
