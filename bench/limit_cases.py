@@ -10,7 +10,6 @@ import argparse
 from pathlib import Path
 
 from adverse import plugins
-from adverse.requirements.gate import RunFigures
 from adverse.requirements.limits import (
     Search,
     conditions_of,
@@ -20,6 +19,7 @@ from adverse.requirements.limits import (
     rule_name,
     searches,
 )
+from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.study.spec import written_study
 

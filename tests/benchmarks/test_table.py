@@ -20,8 +20,8 @@ from adverse.benchmarks.table import BenchTable, SutRobustness, as_csv, as_data,
 from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
 from adverse.report.benchmark import TRAINED, benchmark_remarks, benchmark_tables, published_remarks
-from adverse.requirements.gate import RunFigures
 from adverse.requirements.rules import Rule
+from adverse.requirements.run_figures import RunFigures
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study

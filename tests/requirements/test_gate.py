@@ -21,8 +21,9 @@ from adverse.analysis.results import Summary
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
 from adverse.report.verdicts import verdict_lines
-from adverse.requirements.gate import SHIFTED, RunFigure, RunFigures, check_rules, check_run, outcome_of
+from adverse.requirements.gate import check_rules, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
+from adverse.requirements.run_figures import SHIFTED, RunFigure, RunFigures
 from adverse.requirements.verdicts import (
     Outcome,
     Verdict,

@@ -30,7 +30,8 @@ from adverse.report.operating_point import (
     whole_table,
 )
 from adverse.requirements.gate import check_run
-from adverse.requirements.operating_point import OperatingPoints, operating_points
+from adverse.requirements.operating_point import operating_points
+from adverse.requirements.operating_results import OperatingPoints
 from adverse.requirements.rules import read_rules
 from adverse.requirements.verdicts import Outcome
 from adverse.store.finished_run import finished

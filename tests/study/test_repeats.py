@@ -19,7 +19,7 @@ from adverse import Detections
 from adverse.analysis.results import read_summary
 from adverse.errors import SutError
 from adverse.report.remarks import remarks
-from adverse.requirements.gate import RunFigures
+from adverse.requirements.run_figures import RunFigures
 from adverse.store.earlier_attempts import attempts_in, with_earlier
 from adverse.store.finished_run import finished
 from adverse.store.records import Failure, Record, to_parquet

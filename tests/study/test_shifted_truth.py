@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from adverse.api import GIVEN
-from adverse.requirements import gate
+from adverse.requirements import run_figures
 from adverse.strict_yaml import YamlFile
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
@@ -96,6 +96,6 @@ def test_truth_that_is_a_frame_off_is_told_by_the_run(tmp_path: Path) -> None:
     done = run_study(file, tmp_path / "run", InlineEngine(), watch=watch, stop=Stop())
     (line,) = done.folder.read_manifest()["warnings"]
     assert watch.notes == [f"warning: {line}"]
-    assert line.startswith(gate.SHIFTED)
+    assert line.startswith(run_figures.SHIFTED)
     assert "0 of 14 true objects are hit, and 13 of 13 if each is compared with the truth of" in line
-    assert gate.SHIFTED == SHIFTED
+    assert run_figures.SHIFTED == SHIFTED

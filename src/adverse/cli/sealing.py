@@ -150,7 +150,8 @@ def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:
 
 def _withheld_verdicts(folder: Path, *, trust: bool) -> str:
     """Compute the saved verdicts of a run again, or raise; say how many could not be, for want of trust."""
-    from adverse.requirements.gate import WITHHELD, saved_verdicts
+    from adverse.requirements.gate import saved_verdicts
+    from adverse.requirements.run_figures import WITHHELD
     from adverse.store.finished_run import finished
     from adverse.text import counted
 

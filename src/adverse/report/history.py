@@ -10,9 +10,9 @@ from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
-from adverse.requirements.gate import ON_CLEAN
 from adverse.requirements.history import History, HistoryPoint
 from adverse.requirements.rules import PERCENT
+from adverse.requirements.run_figures import ON_CLEAN
 from adverse.text import apart, counted, shown
 
 ABREAST = 3

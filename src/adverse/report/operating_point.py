@@ -14,7 +14,7 @@ from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, setting_cell
 from adverse.report.verdicts import MARKS, TONES
-from adverse.requirements.operating_point import (
+from adverse.requirements.operating_results import (
     OperatingPoints,
     PointFigures,
     RateAtPoint,

@@ -16,8 +16,8 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
-from adverse.requirements.gate import RunFigures
 from adverse.requirements.rules import LIMIT, NEEDS, REQUIREMENTS, Rule
+from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run

@@ -16,7 +16,6 @@ from pathlib import Path
 from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Registry
-from adverse.requirements.gate import RunFigures
 from adverse.requirements.limits import (
     Condition,
     ConditionLimit,
@@ -27,6 +26,7 @@ from adverse.requirements.limits import (
     searches,
 )
 from adverse.requirements.rules import Rule
+from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
 from adverse.store.read import Store
