@@ -18,7 +18,7 @@ from adverse.types import Image
 
 def mirrored_pixels(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array (rows, columns, ...) with its columns in the opposite order."""
-    return np.ascontiguousarray(array[:, ::-1])
+    return np.array(array[:, ::-1], order="C")
 
 
 def mirrored_boxes(boxes: NDArray[np.floating], size: tuple[int, int]) -> NDArray[np.floating]:
