@@ -40,6 +40,8 @@ WHEN = re.compile(rb'"(finished|digest)": "[^"]*"')
 """What differs between manifests of runs that went alike: when, and the hash over that."""
 ERRORS = {errno.ENOSPC: 3, errno.EIO: 2, errno.EACCES: 2}
 """What is injected, and the exit code that it must lead to."""
+STATUS = "status.json"
+"""Says how far a run is. No run reads it, and one that cannot write it goes on, so it is left out here."""
 Content = dict[str, bytes | None]
 """What lies below a folder: the bytes of files by path, None for folders."""
 
@@ -49,6 +51,7 @@ def content(folder: Path) -> Content:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
+        if STATUS not in path.name
     }
 
 
@@ -106,6 +109,8 @@ class Flushed:
         """Return what is left if nothing but what was flushed is."""
         left: Content = {}
         for name, child in self.names.get(inode, {}).items():
+            if STATUS in name:
+                continue
             if child in self.folders:
                 left |= {below + name: None, **self.only(child, f"{below}{name}/")}
             else:
@@ -116,6 +121,8 @@ class Flushed:
         """Return what is left if all names are, but of files only what was flushed."""
         left: Content = {}
         for path in sorted(folder.rglob("*")):
+            if STATUS in path.name:
+                continue
             data = None if path.is_dir() else self.files.get(path.stat().st_ino, b"")
             left[str(path.relative_to(folder))] = data
         return left
@@ -234,7 +241,9 @@ def recording(recorder: Recorder) -> Iterator[None]:  # noqa: C901 - one stand-i
     def ours(path: Any) -> bool:
         if recorder.failing is not None or busy:
             return False
-        return not isinstance(path, int) and Path(path).is_relative_to(recorder.folder)
+        if isinstance(path, int) or STATUS in Path(path).name:
+            return False
+        return Path(path).is_relative_to(recorder.folder)
 
     busy: list[bool] = []
 
