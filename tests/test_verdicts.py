@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adverse.curves.interval import Interval
 from adverse.errors import StoreError
-from adverse.report.verdicts import to_markdown
+from adverse.report.verdicts import terminal_lines, to_markdown
 from adverse.requirements.verdicts import (
     Outcome,
     Verdict,
@@ -80,3 +80,17 @@ def test_other_json_is_refused(text: str) -> None:
 def test_a_verdict_holds_no_nan() -> None:
     with pytest.raises(ValueError, match="finite"):
         Verdict("a", "b", float("nan"), None, None, Outcome.PASS)
+
+
+def test_a_verdict_takes_two_lines_and_says_why_where_it_does_not_pass() -> None:
+    rule = "the lower bound of recall of ours under haze(visibility_m=98) is at least 0.9"
+    good = Verdict("people in haze", rule, 0.9, 0.95, None, Outcome.PASS, reason="the worst of 3 (3 PASS)")
+    bad = replace(good, outcome=Outcome.FAIL, measured=0.5)
+    assert terminal_lines([good], width=80) == ["✓ PASS people in haze: 0.95, wanted at least 0.9"]
+    assert terminal_lines([bad], width=80) == [
+        "✗ FAIL people in haze: 0.5, wanted at least 0.9",
+        "  the worst of 3 (3 PASS)",
+    ]
+    whole = terminal_lines([good], width=40, details=True)
+    assert max(map(len, whole)) <= 40
+    assert "lower bound of recall" in " ".join(whole)

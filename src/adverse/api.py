@@ -190,7 +190,9 @@ class FinishedRun:
         "worst mild case" or the id of a mutation.
         """
         chosen = level or next(iter(headline_levels(self.summary)), "")
-        return curves_chart(self._store, self.summary, chosen, setting_id(setting or CLEAN))
+        return curves_chart(
+            self._store, self.summary, chosen, setting_id(setting or CLEAN, self._store.groups)
+        )
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; a column is null where a row has no such key."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 
@@ -24,6 +25,30 @@ WORST_CASES = {"AnyMild": "worst mild case", "Any": "worst case"}
 """The ids of the worst cases over all mild and over all mutations, and what people read for them."""
 OVER_ALL = {"AnyMild": "the worst case of all mild mutations", "Any": "the worst case of all mutations"}
 """The same in a sentence."""
+UNITS = {
+    "mm_h": "mm/h",
+    "stops": "stops",
+    "mps": "m/s",
+    "deg": "°",
+    "ev": "EV",
+    "mm": "mm",
+    "px": "px",
+    "m": "m",
+    "s": "s",
+}
+"""Units at the end of an option's name, and how they are written."""
+OPTION_WORDS = {"kappa": "blur"}
+"""Options that are named after a letter of an equation, in a word."""
+NAMELESS = (
+    *("alpha", "channel", "coverage", "fraction", "length_px", "quality", "rate_mm_h", "scale"),
+    *("severity", "sigma_px", "stops", "strength", "veiling_ratio", "visibility_m"),
+)
+"""Options that stand without their name where no other does: the mutation's own says what they are."""
+VALUE = r"(?:\([\w., +-]*\)|'[^'()=]*'|[\w.+-]+)"
+STEP = re.compile(rf"([^\W\d][\w.]*)(?:\(((?:\w+={VALUE}(?:, |(?=\))))+)\))?")
+OPTION = re.compile(rf"(\w+)=({VALUE})")
+"""A mutation as ids have it, and an option in it; what does not look so is shown as it is."""
+COHERENT = " @ log"
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
 
@@ -72,23 +97,68 @@ def _by_their_difference(names: Sequence[str], longest: int) -> dict[str, str]:
 
 
 def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:
-    """Return a setting's id as people read it: clean without a mutation, and the worst cases in words.
+    """Return a setting's id in words, as people read it; an id that we did not write stays as it is.
 
     >>> setting_text("identity"), setting_text("Any"), setting_text("haze(visibility_m=98)")
-    ('clean', 'worst case', 'haze(visibility_m=98)')
+    ('clean', 'worst case', 'haze 98 m')
+    >>> setting_text("defocus(focus_m=5, kappa=2.8) + gaussian_blur(sigma_px=3)")
+    'defocus focus 5 m, blur 2.8 + gaussian blur 3 px'
     """
     words = {BASELINE: CLEAN, **WORST_CASES}
-    return words.get(str(setting)) or shown(setting, longest=longest)
+    return words.get(str(setting)) or shown(_id_words(str(setting)), longest=longest)
 
 
-def setting_id(name: str) -> str:
-    """Return the id of a setting that somebody named as it is shown.
+def setting_id(name: str, known: Iterable[str] = ()) -> str:
+    """Return the id of a setting that somebody named as it is shown; `known` are the ids it may have.
 
     >>> setting_id("clean"), setting_id("worst case"), setting_id("Any")
     ('identity', 'Any', 'Any')
+    >>> setting_id("haze 98 m", known=["haze(visibility_m=98)"])
+    'haze(visibility_m=98)'
     """
-    ids = {CLEAN: BASELINE, **{words: worst for worst, words in WORST_CASES.items()}}
+    ids = {setting_text(one, longest=None): one for one in known}
+    ids |= {CLEAN: BASELINE, **{words: worst for worst, words in WORST_CASES.items()}}
     return ids.get(name, name)
+
+
+def stem_and_unit(option: str) -> tuple[str, str]:
+    """Cut an option's name at its unit; the unit is empty where there is none.
+
+    >>> stem_and_unit("rate_mm_h"), stem_and_unit("stops"), stem_and_unit("alpha")
+    (('rate', 'mm_h'), ('', 'stops'), ('alpha', ''))
+    """
+    unit = next((unit for unit in UNITS if f"_{option}".endswith(f"_{unit}")), "")
+    return (option.removesuffix(unit).rstrip("_"), unit) if unit else (option, "")
+
+
+def option_value(name: str, value: str, *, named: bool) -> str:
+    """Return an option of a mutation with its unit, and with its name if that is wanted.
+
+    >>> option_value("focus_m", "5", named=True), option_value("sigma_px", "3", named=False)
+    ('focus 5 m', '3 px')
+    """
+    stem, unit = stem_and_unit(name)
+    text = f"{value} {UNITS[unit]}" if unit else value
+    return f"{OPTION_WORDS.get(stem, stem).replace('_', ' ')} {text}".strip() if named else text
+
+
+@lru_cache(maxsize=4096)
+def _id_words(setting: str) -> str:
+    """Return an id in words. Every option in it is there to the last digit: no two settings read alike."""
+    whole = setting.removesuffix(COHERENT)
+    inside = whole[1:-1] if whole != setting and whole.startswith("(") and whole.endswith(")") else whole
+    steps = [STEP.fullmatch(part) for part in inside.split(" + ")]
+    if len(setting) > LONGEST or not all(steps):
+        return setting
+    words = " + ".join(_step_words(step[1], step[2] or "") for step in steps if step)
+    return words if whole == setting else f"{words} (the same over a log)"
+
+
+def _step_words(mutation: str, options: str) -> str:
+    found = OPTION.findall(options)
+    named = len(found) > 1 or any(name not in NAMELESS for name, _ in found)
+    values = ", ".join(option_value(name, value, named=named) for name, value in found)
+    return f"{mutation.replace('_', ' ')} {values}".strip()
 
 
 def seen(text: str) -> str:

@@ -81,7 +81,7 @@ def test_a_recall_of_99_percent_in_haze_is_seen() -> None:
     (line,) = (line for line in printed(data) if "haze" in line)
     assert "0.99 12.34" in line
     (answer,) = plain_answer(data)
-    worst = "(at worst 0.99, under haze(visibility_m=97.8))"
+    worst = "(at worst 0.99, under haze 97.8 m)"
     assert answer == f"Recall at 0.1 false positives per clean image: a 1.00 {worst}, b 0.50."
 
 

@@ -15,7 +15,7 @@ from adverse.analysis.choices import best_sut
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY
 from adverse.analysis.results import Summary
 from adverse.store.run import Run
-from adverse.text import WORST_CASES
+from adverse.text import OPTION_WORDS, UNITS, WORST_CASES, option_value, stem_and_unit
 from adverse.types import Setting
 
 MOST_SETTINGS = 10
@@ -23,20 +23,6 @@ MOST_SETTINGS = 10
 MOST_STOPS = 4
 WIDEST = 0.8
 """A share whose interval is wider than this is not known: the logs are too few to tell."""
-UNITS = {
-    "mm_h": "mm/h",
-    "stops": "stops",
-    "mps": "m/s",
-    "deg": "°",
-    "ev": "EV",
-    "mm": "mm",
-    "px": "px",
-    "m": "m",
-    "s": "s",
-}
-"""Units at the end of an option's name, and how they are written."""
-OPTION_WORDS = {"kappa": "blur"}
-"""Options that are named after a letter of an equation, in a word."""
 
 
 class Survival(NamedTuple):
@@ -243,22 +229,8 @@ def _step_words(mutation: str, options: Mapping[str, Any], *, named: bool | None
 
 
 def _option_words(name: str, value: object, *, named: bool) -> str:
-    stem, unit = _stem_and_unit(name)
-    stem = OPTION_WORDS.get(stem, stem)
-    known = bool(unit)
     number = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    text = f"{number} {UNITS[unit]}" if known else number
-    return f"{stem.replace('_', ' ')} {text}".strip() if named else text
-
-
-def _stem_and_unit(option: str) -> tuple[str, str]:
-    """Cut an option's name at its unit; the unit is empty where there is none.
-
-    >>> _stem_and_unit("rate_mm_h"), _stem_and_unit("stops"), _stem_and_unit("alpha")
-    (('rate', 'mm_h'), ('', 'stops'), ('alpha', ''))
-    """
-    unit = next((unit for unit in UNITS if f"_{option}".endswith(f"_{unit}")), "")
-    return (option.removesuffix(unit).rstrip("_"), unit) if unit else (option, "")
+    return option_value(name, number, named=named)
 
 
 class StopLine(NamedTuple):
@@ -452,7 +424,7 @@ def option_words(option: str) -> str:
     >>> option_words("visibility_m"), option_words("alpha")
     ('visibility, m', 'alpha')
     """
-    stem, unit = _stem_and_unit(option)
+    stem, unit = stem_and_unit(option)
     if stem and unit:
         return f"{stem.replace('_', ' ')}, {UNITS[unit]}"
     return OPTION_WORDS.get(option, option).replace("_", " ")

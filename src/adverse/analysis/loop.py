@@ -253,7 +253,7 @@ class Driven:
 def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: str | None = None) -> Driven:
     """Drive one log of a run at the level nearest to a sensitivity (expected false positives per image)."""
     _known("SUT", sut, store.suts)
-    chosen = setting_id(setting or CLEAN)
+    chosen = setting_id(setting or CLEAN, store.groups)
     _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
     context = run_context(store, [store.frames.logs.index(log)])

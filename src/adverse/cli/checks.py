@@ -27,6 +27,10 @@ JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the ve
 EveryVerdict = Annotated[
     bool, typer.Option("--tables", help="Print the verdict under every mutation, not only what decides.")
 ]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Say of every verdict what was required and why, also where it passes."),
+]
 Save = Annotated[bool, typer.Option("--save", help="Save the verdicts in the run, for its report.")]
 
 
@@ -39,6 +43,7 @@ def check(
     save: Save = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
     every: EveryVerdict = False,  # noqa: FBT002
+    details: Details = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Check a run or fuzz campaign against rules: PASS, FAIL or INCONCLUSIVE.
@@ -54,8 +59,8 @@ def check(
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
     from adverse.fuzz.folder import is_campaign
-    from adverse.report.verdicts import briefly, to_markdown, verdict_lines, verdict_table
-    from adverse.requirements.gate import RULES, check_rules, save_verdicts
+    from adverse.report.verdicts import briefly, terminal_lines, to_markdown, verdict_lines
+    from adverse.requirements.gate import check_rules, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
     from adverse.store.finished_run import finished
@@ -70,9 +75,8 @@ def check(
         verdicts = [verdict for rule in checked for verdict in rule.verdicts]
         shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
     console = Console(quiet=quiet)
-    table = verdict_table(RULES, shown).only("verdict", "rule", "measured", "why")
-    table = table.stacked("rule", "rule", "why")
-    console.print(table.terminal(details=True, ruled=True))
+    for line in terminal_lines(shown, width=console.width, details=details):
+        console.say(line)
     if len(shown) < len(verdicts):
         notes.append(f"{len(verdicts)} verdicts in all; --tables prints each.")
     for line in (*verdict_lines(shown), *notes):

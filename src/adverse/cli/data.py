@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from adverse.cli.console import Console, rendering, say
-from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Json
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Json, Quiet
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def world(
     pose_noise_mm: PoseNoise = 0.0,
     disparity_noise_px: DisparityNoise = 0.0,
     workers: Workers = None,
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Render a synthetic data set.
 
@@ -196,8 +197,10 @@ def world(
         raise StudyError("the folder already exists", where=str(out), fix="Give another name, or remove it.")
     noise = pose_noise_mm, disparity_noise_px
     spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed, *noise)
-    with rendering(Console(stderr=True)) as watch:
+    with rendering(Console(stderr=True, quiet=quiet)) as watch:
         frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
+    if quiet:
+        return
     typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")
     typer.echo(f"data: {{format: folder, root: {out}, split: {{validation: validation, test: test}}}}")
 

@@ -9,7 +9,7 @@ import typer
 
 from adverse.cli.console import Console, rendering, say
 from adverse.cli.data import read_place
-from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Quiet
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 Target = Annotated[
@@ -69,6 +69,7 @@ def depth(
     format_name: DataFormat = None,
     option: DataOptions = None,
     plugin: FormatPlugins = None,
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Compute dense depth with confidence for every frame.
 
@@ -92,10 +93,13 @@ def depth(
     from adverse.study.spec import DepthSection
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
-    say(title)
+    console = Console(quiet=quiet)
+    console.say(title)
     if find_hood:
         for mask, share in propose_hoods(dataset, out):
-            say(f"{mask}: {share:.1%} of the pixels; look at hood-preview.png beside it before you use it")
+            console.say(
+                f"{mask}: {share:.1%} of the pixels; look at hood-preview.png beside it before you use it"
+            )
         return
     pairs = any(frame.right is not None for log in dataset.logs for frame in log.frames)
     given: dict[str, Any] = {"from": origin or ("stereo" if pairs else "laser"), "refine": refine}
@@ -107,12 +111,12 @@ def depth(
         text = str(error).splitlines()[1].strip().removeprefix("Value error, ").partition(" [")[0]
         raise StudyError("these options do not go together", wanted=text, fix="Drop one of them.") from error
     computed = with_depth(dataset, section, folder=Path.cwd(), where="adverse depth")
-    with rendering(Console(stderr=True), "{} of {} frames") as watch:
+    with rendering(Console(stderr=True, quiet=quiet), "{} of {} frames") as watch:
         made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
-    say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
+    console.say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
     if made.failed:
-        say(f"{len(made.failed)} of {len(made.failed) + made.frames} frames have no depth:")
+        say(f"{len(made.failed)} of {len(made.failed) + made.frames} frames have no depth:", err=quiet)
         for line in first_failures(made.failed):
-            say(f"- {line}")
+            say(f"- {line}", err=quiet)
         raise typer.Exit(EXIT_INCOMPLETE)

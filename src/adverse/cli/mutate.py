@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher, say
+from adverse.cli.options import Quiet
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def mutate(
     styles: Styles = None,
     alpha: Alpha = 1.0,
     style_model: StyleModel = None,
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Apply mutations to an image, a folder or a data set.
 
@@ -114,7 +116,7 @@ def mutate(
         shares, how = _shares(mix, styles, alpha, style_model)
         unmutated = shares is not None and not shares.mutated
         dataset, job = export_job(_as_study(source, given), may_be_empty=unmutated)
-        write_copies(dataset, job, target, suffix, workers, shares, how)
+        write_copies(dataset, job, target, suffix, workers, shares, how, quiet=quiet)
         return
     if mix is not None:
         raise StudyError(
@@ -188,17 +190,20 @@ def write_copies(
     workers: int | None,
     mix: Mix | None,
     stylize: Stylization | None,
+    *,
+    quiet: bool = False,
 ) -> None:
     """Write the copies of a data set, and say how it went."""
     from adverse.processes import all_cores
     from adverse.study.export import export
 
-    watch = ProgressWatcher(Console())
+    console = Console(quiet=quiet)
+    watch = ProgressWatcher(console)
     count = workers or all_cores()
     done = export(dataset, job, target, suffix=suffix, workers=count, watch=watch, mix=mix, stylize=stylize)
-    typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
+    console.say(f"{done.files} files in {target}, {done.made} of them made now")
     for frame, reason in done.refused[:10]:
-        say(f"- left out {frame}: {reason}")
+        say(f"- left out {frame}: {reason}", err=quiet)
     if done.refused:
         raise typer.Exit(EXIT_INCOMPLETE)
 

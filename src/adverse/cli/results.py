@@ -44,6 +44,7 @@ def report(
     folder: FinishedRun,
     trust: Trust = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Write the HTML report of a run.
 
@@ -65,7 +66,9 @@ def report(
         page = write_requirements_page(folder)
     else:
         page = write_report(folder, trust=trust, tell=_silent if quiet else _note)
-    if not quiet:
+    if as_json:
+        typer.echo(json.dumps({"report": str(page)}, indent=1))
+    elif not quiet:
         typer.echo(f"report: {page}")
         say_stale(folder)
 
@@ -156,6 +159,7 @@ def export(
     sut: Suts = None,
     setting: Settings = None,
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Export detections as COCO results, with the ground truth.
 
@@ -171,6 +175,17 @@ def export(
     from adverse.text import counted
 
     written = export_coco(folder, out, suts=sut or (), settings=setting or ())
+    if as_json:
+        facts = {
+            "index": str(out / INDEX),
+            "annotations": str(out / ANNOTATIONS),
+            "files": [str(out / results.file) for results in written],
+            "detections": sum(results.detections for results in written),
+            "faults": sum(len(results.faults) for results in written),
+            "unusable_images": sum(len(results.quarantined) for results in written),
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        return
     if quiet:
         return
     for name in dict.fromkeys(results.sut for results in written):

@@ -134,6 +134,7 @@ def run(
     tables: Tables = False,  # noqa: FBT002
     estimate: Estimate = True,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Run or resume a study.
 
@@ -163,8 +164,9 @@ def run(
         fresh=fresh,
         retry_faults=retry_faults,
         tables=tables,
-        estimate=estimate and not quiet,
+        estimate=estimate and not (quiet or as_json),
         quiet=quiet,
+        as_json=as_json,
     )
     raise typer.Exit(code)
 
@@ -174,6 +176,7 @@ def analyze(
     trust: Trust = False,  # noqa: FBT002
     tables: Tables = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Recompute the results of a finished run and print them.
 
@@ -188,7 +191,9 @@ def analyze(
     looker = Looker(finished(folder, rewrites=EVERYTHING), trust=trust)
     say_remade(looker.store)
     registry = looker.registry if trust else None
-    raise typer.Exit(_analyze_and_show(looker, Console(quiet=quiet), registry=registry, every_table=tables))
+    console = Console(quiet=quiet or as_json)
+    code = _analyze_and_show(looker, console, registry=registry, every_table=tables, as_json=as_json)
+    raise typer.Exit(code)
 
 
 def run_and_show(
@@ -203,12 +208,13 @@ def run_and_show(
     tables: bool = False,
     estimate: bool = True,
     quiet: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Run a study with progress, print its results, briefly or as all tables, and return the exit code."""
     from adverse.study.engines import Stop
     from adverse.study.run import run_study
 
-    console = Console(quiet=quiet)
+    console = Console(quiet=quiet or as_json)
     watch = ProgressWatcher(console)
     stop = Stop()
     ran = None
@@ -249,11 +255,20 @@ def run_and_show(
     if retry_faults and ran.units_run == 0:
         console.say("- nothing to ask again: no SUT failed, and no mutation was ended")
     kept = ran.units_run == 0 and not study.plugin_files
-    return _analyze_and_show(looker, console, registry=ran.plan.registry, every_table=tables, kept=kept)
+    registry = ran.plan.registry
+    return _analyze_and_show(
+        looker, console, registry=registry, every_table=tables, kept=kept, as_json=as_json
+    )
 
 
 def _analyze_and_show(
-    looker: Looker, console: Console, *, registry: Registry | None, every_table: bool, kept: bool = False
+    looker: Looker,
+    console: Console,
+    *,
+    registry: Registry | None,
+    every_table: bool,
+    kept: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Analyse a run and print its results; results and report of this very state serve again if `kept`."""
     from adverse.analysis.results import analyze_store, current_summary
@@ -288,9 +303,20 @@ def _analyze_and_show(
     left = still_broken(store.folder, store.state)
     for problem in left:
         show_error(problem)
-    if left:
-        return EXIT_CANNOT_RUN
-    return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
+    code = EXIT_CANNOT_RUN if left else EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
+    if as_json:
+        short = brief_table(summary, store.run)
+        facts = {
+            "run": str(folder),
+            "results": str(folder / "results" / "summary.json"),
+            "report": str(page),
+            "headline": short.data(),
+            "remarks": brief_lines(summary, store.run, short),
+            "counts": summary.data["counts"],
+            "exit_code": code,
+        }
+        typer.echo(json.dumps(facts, indent=1))
+    return code
 
 
 def _print_tables(console: Console, summary: Summary, tables: PageTables, run: Run) -> None:

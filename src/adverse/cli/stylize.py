@@ -10,7 +10,7 @@ import typer
 from adverse.cli.console import say
 from adverse.cli.data import read_place
 from adverse.cli.mutate import Alpha, Styles, Suffix, Workers, write_copies
-from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Quiet
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write to.")]
 Model = Annotated[
@@ -32,6 +32,7 @@ def stylize(
     suffix: Suffix = ".png",
     workers: Workers = None,
     plugin: FormatPlugins = None,
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Write a data set in the styles of paintings, to train on.
 
@@ -61,8 +62,8 @@ def stylize(
     dataset, section, _ = read_place(path, format_name, option or [], registry)
     files = tuple(plugin or ()) if section is not None else read_study(path).plugin_files
     job = stylizing_job(dataset, seed, tuple(file.resolve() for file in files))
-    write_copies(dataset, job, target, suffix, workers, Mix(0.0, 0.0, stylized=1.0), how)
-    if section is not None and not section.get(INSTANCE_MASKS):
+    write_copies(dataset, job, target, suffix, workers, Mix(0.0, 0.0, stylized=1.0), how, quiet=quiet)
+    if not quiet and section is not None and not section.get(INSTANCE_MASKS):
         reader = registry.get("dataset", section["format"])
         if INSTANCE_MASKS in reader.options:
             say(f"- boxes only: masks of objects come along with -o {INSTANCE_MASKS}=true")

@@ -61,7 +61,7 @@ def export_coco(
     _check(store, run)
     chosen = (
         _chosen("SUT", suts, store.suts),
-        _chosen("setting", [setting_id(name) for name in settings], list(store.groups)),
+        _chosen("setting", [setting_id(name, store.groups) for name in settings], list(store.groups)),
     )
     frames = pq.read_table(store.folder.frames).to_pylist()
     test = [frame for frame in frames if frame["split"] == "test"]

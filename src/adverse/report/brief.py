@@ -78,7 +78,8 @@ def brief_table(summary: Summary, run: Run) -> Table:
         rows += _clean_ends(head, [sut for sut in suts if sut not in failed], suts)
     groups = {len(rows): ""}
     many = MOST_BESIDE_MANY if len(suts) > ABREAST else MOST_CONDITIONS
-    most = MOST_DRIVEN if summary.data.get("loop") else many
+    driven = MOST_DRIVEN - (len(suts) > ROOMY)  # the clean intervals have a row of their own
+    most = driven if summary.data.get("loop") else many
     most += len(head.conditions) == most + 1  # the one that is left takes no more room than a word on it
     told = [*head.conditions[:most], *head.worst]
     room = _mutation_room([marked_name(summary, sut) for sut in suts])

@@ -271,10 +271,17 @@ def _still(picture: Pillow.Image) -> bytes:
 
 
 def _telling(story: Sequence[Moment]) -> int:
-    """Return the moment for the still: the SUT first moves inside the safety radius, or else the last."""
-    inside = [number for number, moment in enumerate(story) if moment.sut.violated]
-    recorded = [number for number, moment in enumerate(story) if moment.sut.recorded]
-    return inside[0] if inside else recorded[-1] if recorded else len(story) - 1
+    """Return the moment for the still: the SUT first moves inside the safety radius.
+
+    Where the log ends before that, the last moment that both robots have images of; never one beyond them.
+    """
+    seen = [number for number, (_, *both) in enumerate(story) if all(map(_in_view, both))]
+    inside = [number for number in seen if story[number].sut.violated]
+    return inside[0] if inside else seen[-1] if seen else 0
+
+
+def _in_view(state: State) -> bool:
+    return state.recorded and state.image >= 0
 
 
 def _words(failed: FailedStop) -> str:

@@ -15,9 +15,9 @@ import numpy as np
 
 from adverse.analysis.results import Summary
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Dots, Line, Panel, PanelSize, round_ticks
-from adverse.report.table import Cell, Row, Table, columns
+from adverse.report.table import Cell, Row, Table, columns, setting_cell
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import setting_text, shown
 
 SCATTER = PanelSize(330, 330, 52, 16, 26, 44)
 WEIGHTS = PanelSize(300, 220, 52, 16, 26, 44)
@@ -122,12 +122,17 @@ def _weights(weights: Sequence[Row], histogram: Sequence[Mapping[str, Any]]) -> 
         outline = [Line("share of pixels", across, up, PIXEL_COLOUR, width=1.2)]
     margin = 0.03 * x[-1]
     axes = Axis(label or "strength", (-margin, x[-1] + margin), tuple(x)), Axis("", (0.0, y[-1]), tuple(y))
-    title = shown(weights[0]["setting"], longest=44)
+    title = setting_text(weights[0]["setting"], longest=44)
     return Panel(title, *axes, [*outline, stems], dots=[heads], bands=bands, size=WEIGHTS)
 
 
 def _table(name: str, title: str, records: Sequence[Row], headings: Sequence[str]) -> Table:
-    rows = tuple(tuple(Cell(row[heading]) for heading in headings) for row in records)
+    rows = tuple(
+        tuple(
+            setting_cell(row[name]) if name in ("setting", "from") else Cell(row[name]) for name in headings
+        )
+        for row in records
+    )
     return Table(name, title, columns(*headings, format=".3f", left=2), rows, tuple(records))
 
 

@@ -228,7 +228,7 @@ def hazard_table(coverage: HazardCoverage) -> Table:
     rows, records = [], []
     for row in coverage.rows:
         if row.settings:
-            text = ", ".join(shown(name) for name in row.settings[:NAMED_SETTINGS])
+            text = ", ".join(setting_text(name) for name in row.settings[:NAMED_SETTINGS])
             more = len(row.settings) - NAMED_SETTINGS
             text += f" and {more} more" if more > 0 else ""
         else:

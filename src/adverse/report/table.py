@@ -156,14 +156,13 @@ class Table:
             parts.append(f'<tr><th scope="row">{escape(first[0].text(first[1]))}</th>{cells}</tr>')
         return "\n".join([*parts, "</tbody></table>"])
 
-    def terminal(self, *, details: bool = False, shares: bool = False, ruled: bool = False) -> RichTable:
+    def terminal(self, *, details: bool = False, shares: bool = False) -> RichTable:
         """Return a table for a terminal, with details below the values and shares beside them if wanted."""
         table = _TerminalTable(
             title=Text(shown(self.title, longest=None), style="table.title") if self.title else None,
             title_justify="left",
             caption=Text(self.caption) if self.caption else None,
             caption_justify="left",
-            show_lines=ruled,
         )
         for column in self.columns:
             if not column.drawn:

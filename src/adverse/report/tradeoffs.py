@@ -121,6 +121,8 @@ def robust_panel(first: TradeOff, second: TradeOff, words: Mapping[str, Any], ti
     return Panel(shown(title, longest=LONGEST_TITLE), *axes, lines, bands=[area], size=TITLED_SIZE)
 
 
+ROBUST_WITH = "Robustness ROC with "
+"""What the name of such a curve begins with; the id of its mutation follows."""
 ROBUST_LEGEND = ("Robustness ROC, its area filled", *ROBUST_STYLE[:2])
 
 
@@ -283,8 +285,8 @@ def _robust(
             note = f"worst {group}: {setting_text(setting)} leaves {_areas(row, summary, baseline)}"
             notes.append(f"{note} on the frames used in both, not drawn" if setting in uneven else note)
             if setting not in uneven:
-                panels.append(robust_panel(clean, mutated, words, setting))
-                drawn += [mutated, _renamed(robust_curve(clean, mutated), f"Robustness ROC with {setting}")]
+                panels.append(robust_panel(clean, mutated, words, setting_text(setting)))
+                drawn += [mutated, _renamed(robust_curve(clean, mutated), ROBUST_WITH + setting)]
     if not notes:
         return None
     title = f"Robustness ROC of {read.sut} at level {read.level}"
@@ -332,7 +334,7 @@ def _marked_table(title: str, curves: Sequence[TradeOff]) -> Table:
     )
     rows = tuple(
         (
-            setting_cell(row["line"]),
+            _line_cell(str(row["line"])),
             Cell(row["sensitivity"], f"{row['sensitivity']:g}"),
             Cell(row["safety"]),
             Cell(row["efficiency"]),
@@ -341,3 +343,9 @@ def _marked_table(title: str, curves: Sequence[TradeOff]) -> Table:
     )
     headings = columns("line", "sensitivity", "safety", "efficiency", format=".3f")
     return Table(f"curves {title}", title, headings, rows, records)
+
+
+def _line_cell(name: str) -> Cell:
+    """Return the name of a curve as people read it."""
+    setting = name.removeprefix(ROBUST_WITH)
+    return setting_cell(name) if setting == name else Cell(name, ROBUST_WITH + setting_text(setting))

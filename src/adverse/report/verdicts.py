@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,8 @@ MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.INCONCLUSIVE: "?"}
 TONES: dict[str, Tone] = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.INCONCLUSIVE: "doubt"}
 NAMED = 4
 """Verdicts that a sentence names; the rest are counted."""
+BELOW = "  "
+"""How far lines stand in that belong to the one above."""
 ALONE = (
     "Each rule stands alone, at 95 % where it is judged by an interval. The gate passes only if all do, "
     "so more rules never make passing easier; but of many true rules one may fail by chance."
@@ -80,6 +83,25 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     """Return what came out of all rules, what to know of SUTs and run, and how to read it."""
     return [f"{outcome_counts(verdicts)}.", *(f"- {line}" for line in remarks_of(verdicts)), ALONE]
+
+
+def terminal_lines(verdicts: Sequence[Verdict], *, width: int, details: bool = False) -> list[str]:
+    """Return a verdict in a line or two; below it why, where it does not pass or `details` are wanted."""
+    lines = []
+    for verdict in verdicts:
+        figure = "not measured" if verdict.measured is None else f"{verdict.measured:.4g}"
+        interval = f" ({text})" if (text := _interval(verdict)) else ""
+        named = verdict.name != verdict.requirement
+        wanted = verdict.requirement.rpartition(" is ")[2] if named and " is " in verdict.requirement else ""
+        limit = f", wanted {shown(wanted)}" if wanted else ""
+        head = f"{MARKS[verdict.outcome]} {verdict.outcome} {shown(verdict.name, longest=300)}"
+        lines += textwrap.wrap(f"{head}: {figure}{interval}{limit}", width, subsequent_indent=BELOW)
+        more = [shown(verdict.requirement, longest=400)] if named and details else []
+        if details or verdict.outcome is not Outcome.PASS:
+            more += [shown(verdict.reason, longest=400)] if verdict.reason else []
+        for text in more:
+            lines += textwrap.wrap(text, width, initial_indent=BELOW, subsequent_indent=BELOW)
+    return lines
 
 
 def remarks_of(verdicts: Sequence[Verdict]) -> list[str]:

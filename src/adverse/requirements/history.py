@@ -21,7 +21,7 @@ from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
-from adverse.text import CLEAN
+from adverse.text import CLEAN, setting_id
 
 MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT))
 DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
@@ -131,6 +131,8 @@ def _rule(
     if "setting" in needs and setting is None:
         worst = chosen in ("robust_area", "robustness") and (measure or _tells(stores, chosen, level))
         setting = ANY if worst else CLEAN
+    if setting is not None and setting != CLEAN:
+        setting = setting_id(setting, [one for store in stores for one in store.groups])
     every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
     return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
 

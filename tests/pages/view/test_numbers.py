@@ -18,6 +18,7 @@ from adverse.pages.view.pick import picked
 from adverse.pages.view.session import ExploredRun
 from adverse.report.tradeoffs import LEFT, SIZE, TOP
 from adverse.store.finished_run import finished
+from adverse.text import setting_text
 
 LEVELS = 100
 
@@ -61,7 +62,7 @@ def test_two_settings_have_their_robustness_roc(guest: TestClient, run: Path) ->
         first = guest.get("/explore.json", params=pick).json()["comparisons"][0]
         (row,) = (r for r in rows if (r["level"], r["sut"], r["setting"]) == (level, sut, setting))
         assert first["title"].endswith(f"area {row['robust_area']:.3f}")
-        assert [line["name"] for line in first["legend"][:2]] == ["clean", setting]
+        assert [line["name"] for line in first["legend"][:2]] == ["clean", setting_text(setting)]
         alone = guest.get("/explore.json", params={**pick, "right": setting}).json()["comparisons"][0]
         assert alone["title"] == first["title"]  # with the baseline, where there is one setting
     same = guest.get("/explore.json", params={**pick, "left": "identity"}).json()["comparisons"]
