@@ -162,6 +162,7 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "rolled": (_spoilt(right=rolled), "do not match"),
         "all sky": (_spoilt(left=sky, right=sky), "nothing but sky"),
         "too near": (_spoilt(nearest_m=0.01), "nearest_m does not fit"),
+        "at the lens": (_spoilt(nearest_m=0.0), "nearest_m does not fit"),
         "absurd offset": (_spoilt(offset_px=-200.0), "offset_px cannot be right"),
         "no offset": (_spoilt(offset_px=float("nan")), "offset_px cannot be right"),
         "wrong offset": (_spoilt(offset_px=-60.0), "below zero"),

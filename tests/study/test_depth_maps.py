@@ -220,6 +220,16 @@ def test_the_command_writes_maps_that_a_study_can_be_given(data: Path) -> None:
     assert len((out / "depth.csv").read_text().splitlines()) == 3
 
 
+@pytest.mark.parametrize("origin", ["stereo", "laser"])
+def test_depth_is_never_written_over_what_the_data_set_recorded(data: Path, origin: str) -> None:
+    before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    beside = data / ".." / data.name  # the same folder by another name
+    said = CliRunner().invoke(app, ["depth", str(data), str(beside), "--from", origin, "--workers", "1"])
+    assert isinstance(said.exception, StudyError)
+    assert "into the data set" in said.exception.what
+    assert {path: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
+
+
 def test_the_command_says_which_frames_have_no_depth(data: Path) -> None:
     write_image(data / "row" / "right" / "4.png", np.zeros((*SIZE[::-1], 3), np.uint8))
     said = CliRunner().invoke(app, ["depth", str(data), str(data.parent / "out"), "--workers", "1"])

@@ -88,7 +88,7 @@ def depth(
     """
     from adverse import plugins
     from adverse.processes import all_cores
-    from adverse.study.depth_export import first_failures, propose_hoods, write_depth
+    from adverse.study.depth_export import check_apart, first_failures, propose_hoods, write_depth
     from adverse.study.depth_maps import with_depth
     from adverse.study.spec import DepthSection
 
@@ -101,6 +101,7 @@ def depth(
                 f"{mask}: {share:.1%} of the pixels; look at hood-preview.png beside it before you use it"
             )
         return
+    check_apart(dataset, out)
     pairs = any(frame.right is not None for log in dataset.logs for frame in log.frames)
     given: dict[str, Any] = {"from": origin or ("stereo" if pairs else "laser"), "refine": refine}
     given |= {"sky": not no_sky, "nearest_m": nearest_m, "offset_px": offset_px, "neighbours": neighbours}

@@ -78,7 +78,10 @@ def from_laser(
     sparse_m: Depth = returns_m.astype(np.float32)
     check_returns(sparse_m, image, where)
     hood = checked_hood(hood, image, where)
-    seen = without_hidden(sparse_m if hood is None else np.where(hood == 0, sparse_m, np.nan))
+    if hood is not None:
+        sparse_m = np.where(hood == 0, sparse_m, np.float32(np.nan))
+        check_returns(sparse_m, image, f"{where}, without the hood")
+    seen = without_hidden(sparse_m)
     returns = np.isfinite(seen)
     apart = cv2.distanceTransform((~returns).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     sky = sky_mask(image, near=apart <= SURFACE_PX) if with_sky else np.zeros_like(returns)

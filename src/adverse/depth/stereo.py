@@ -242,7 +242,7 @@ def _most_px(scale: float, camera: Camera) -> float:
 def _search_px(scale: float, camera: Camera, nearest_m: float | None, seen: Overview, where: str) -> int:
     """Return how many disparities are searched: a multiple of 16."""
     if nearest_m is not None:
-        most = scale / nearest_m
+        most = scale / nearest_m if nearest_m else math.inf
         if not 0 < most < camera.width:
             raise DataError(
                 "nearest_m does not fit the camera",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from adverse.content import content_hashes
 from adverse.depth.hood import find_hood, hood_preview
-from adverse.errors import AdverseError, DataError, one_line
+from adverse.errors import AdverseError, DataError, StudyError, one_line
 from adverse.store.durable import write_file
 from adverse.study.depth_cache import DepthMap
 from adverse.study.depth_maps import ORIGINS, ComputedDepth, computed_frames, prune_cache
@@ -43,6 +43,28 @@ class WrittenDepth(NamedTuple):
     frames: int
     shares: dict[str, float]
     failed: dict[str, str]
+
+
+def check_apart(dataset: Dataset, out: Path) -> None:
+    """Raise where maps would be written among the files of the data set, over depth that was recorded."""
+    folders = {
+        source.path.parent
+        for log in dataset.logs
+        for frame in log.frames
+        for source in (frame.image, frame.right, frame.depth_m)
+        if source is not None
+    }
+    own = {above for folder in folders for above in (folder.resolve(), *folder.resolve().parents)}
+    for log in dataset.logs:
+        target = (out / log.id).resolve()
+        if target in own:
+            raise StudyError(
+                "depth would be written into the data set",
+                where=str(target),
+                got=f"log {log.id!r} is there, with the depth that it may have recorded",
+                wanted="a folder of its own",
+                fix="Give another OUT; look at the maps, then move depth/ beside the images if you like.",
+            )
 
 
 def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> WrittenDepth:
