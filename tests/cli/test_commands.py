@@ -140,6 +140,15 @@ def test_a_study_from_plan_to_verify(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
     assert {"sut", "level", "setting", "group", "area", "robustness", "status"} <= rows[0].keys()
     before = (run / "results" / "summary.json").read_bytes()
+    told = json.loads(adverse_here("analyze", run, "--json").text)
+    assert told["exit_code"] == 0
+    assert (told["results"], told["report"]) == (
+        str(run / "results" / "summary.json"),
+        str(run / "report.html"),
+    )
+    assert json.loads(adverse_here("run", study, "--out", run, "--json").text) == told
+    page = json.loads(adverse_here("report", run, "--json").text)
+    assert str(run / "report.html") in page.values()
     quiet = adverse_here("analyze", run, "--quiet")
     assert (quiet.code, quiet.text) == (0, "")
     assert (run / "results" / "summary.json").read_bytes() == before

@@ -305,13 +305,11 @@ def _analyze_and_show(
         show_error(problem)
     code = EXIT_CANNOT_RUN if left else EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
     if as_json:
-        short = brief_table(summary, store.run)
         facts = {
             "run": str(folder),
             "results": str(folder / "results" / "summary.json"),
             "report": str(page),
-            "headline": short.data(),
-            "remarks": brief_lines(summary, store.run, short),
+            "answer": brief_lines(summary, store.run, brief_table(summary, store.run)),
             "counts": summary.data["counts"],
             "exit_code": code,
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from starlette.testclient import TestClient
 
 from adverse.errors import StoreError
@@ -88,6 +88,7 @@ def test_a_reviewer_votes_with_keys_alone(page: tuple[Page, list[str]], address:
     opened, complaints = page
     order = review_order(read_outcome(CampaignFolder(fuzzed)))
     opened.goto(address)
+    expect(opened.locator("#reviewer")).to_be_focused()
     opened.keyboard.type("Ann <b>t</b>")  # typing a t is no vote
     opened.keyboard.press("Enter")
     opened.wait_for_url("**/review?*")
@@ -112,6 +113,7 @@ def test_nobody_is_shut_out(page: tuple[Page, list[str]], address: str, fuzzed: 
     opened, _ = page
     opened.goto(address)
     assert barriers(opened) == []
+    expect(opened.locator("#reviewer")).to_be_focused()
     opened.keyboard.type("Ann")
     opened.keyboard.press("Enter")
     opened.wait_for_url("**/review?*")
