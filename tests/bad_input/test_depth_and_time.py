@@ -12,7 +12,7 @@ from .cases import CANNOT_RUN, INCOMPLETE, PASS, Case, case, table
 from .good_study import GoodStudy
 
 AT = 2
-HAZE_LEFT_OUT = ("1 frame could not be used", "frame 'a/2' under haze(visibility_m=500):", "Fix:")
+HAZE_LEFT_OUT = ("1 frame could not be used", "frame 'a/2' under haze 500 m:", "Fix:")
 
 
 def pixel(value: float, **study_keys: Any) -> Callable[[GoodStudy], object]:

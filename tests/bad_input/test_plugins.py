@@ -61,7 +61,7 @@ NO_DATASET = HEAD + "@dataset\ndef mine():\n    return []\n"
 NO_DETECTOR = HEAD + "@sut\ndef mine():\n    return 42\n"
 FAULTY = (
     "vendor: failed on 1 of 16 images",
-    "frame '1' under brightness(scale=0.9):",
+    "frame '1' under brightness 0.9:",
     "brightness(scale=0.9).json",
 )
 

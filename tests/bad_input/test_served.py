@@ -20,7 +20,7 @@ from .command import adverse_here
 from .good_study import BOX, HEIGHT, WIDTH, GoodStudy
 
 X, Y, W, H = BOX
-FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness(scale=0.9) and 1 more:")
+FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness 0.9 and 1 more:")
 
 TRIAL, REPEATED = 1, 8
 """Requests beside those for each picture: when the adapter is made, for those asked about twice."""

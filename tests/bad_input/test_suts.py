@@ -10,7 +10,7 @@ import pytest
 from .cases import CANNOT_RUN, PASS, Case, case, table
 from .good_study import GoodStudy
 
-FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness(scale=0.9) and 1 more:", "Fix:")
+FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness 0.9 and 1 more:", "Fix:")
 
 
 def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
