@@ -320,7 +320,7 @@ def locked(folder: Path) -> Iterator[str | None]:
         except BlockingIOError:
             holder = _holder(handle)
             raise LockedError(
-                "another run is using this folder",
+                "another process is using this folder",
                 where=str(folder),
                 got=f"process {holder.get('pid', '?')} on {holder.get('host', '?')}",
                 fix="Wait for it or stop it, or give another folder with --out.",
