@@ -66,7 +66,7 @@ def whole(tmp_path: Path) -> Frame:
     shape = (6, 8)
     for name in ("image", "right"):
         write_image(tmp_path / f"{name}.png", np.full((*shape, 3), len(name), np.uint8))
-    for name in ("labels", "instances"):
+    for name in ("labels", "instances", "behind"):
         write_image(tmp_path / f"{name}.png", np.zeros(shape, np.uint8))
     for name in ("depth", "right_depth"):
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
@@ -77,6 +77,7 @@ def whole(tmp_path: Path) -> Frame:
         depth_m=DepthFile(tmp_path / "depth.npy", image),
         labels=LabelFile(tmp_path / "labels.png", image),
         instances=InstanceFile(tmp_path / "instances.png", image),
+        behind=InstanceFile(tmp_path / "behind.png", image),
         right_depth_m=DepthFile(tmp_path / "right_depth.npy", image),
     )
 

@@ -283,8 +283,9 @@ def _trim() -> None:
             if stat.S_ISREG(facts.st_mode):
                 files.append((facts.st_mtime, facts.st_size, file))
     total = sum(size for _, size, _ in files)
+    newest = max((used for used, _, _ in files), default=0.0)  # no clock, which may be set anew meanwhile
     for used, size, file in sorted(files):
-        if total <= bound or time.time() - used < YOUNG_S:
+        if total <= bound or newest - used < YOUNG_S:
             return
         with contextlib.suppress(OSError):
             file.unlink()

@@ -128,7 +128,9 @@ def test_two_runs_on_one_folder_and_a_stale_lock(coco: GoodStudy) -> None:
         holder = waiting(process, coco.run)
         assert holder["pid"] == process.pid
         in_use = f"process {process.pid} on {holder['host']}"
-        coco.adverse().expect(CANNOT_RUN, "another process is using this folder", in_use, str(coco.run), "--out")
+        coco.adverse().expect(
+            CANNOT_RUN, "another process is using this folder", in_use, str(coco.run), "--out"
+        )
         coco.adverse("run", "--fresh").expect(CANNOT_RUN, in_use)
         process.kill()
         process.wait()

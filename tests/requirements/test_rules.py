@@ -50,7 +50,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {level: path}", "the key 'measure' is missing", "line 2", "Add measure:"),
         ("rules:\n  - {measure: aera}", "there is no measure 'aera'", "line 2", "Did you mean 'area'?"),
         ("rules:\n\n  - measure: area\n    level: pth", "there is no level", "line 4", "Did you mean 'path'"),
-        ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "AnyMild"),
+        ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "worst mild case"),
         (
             "rules:\n  - {measure: faults, level: path, at_most: 0}",
             "faults takes no level",
