@@ -145,6 +145,17 @@ def test_who_is_best_when_it_matters_is_told_in_closed_loop(driven: Path) -> Non
     assert "at loop/annotated" in worst
 
 
+def test_who_was_trained_with_what_is_tested_is_said_with_the_choice(driven: Path) -> None:
+    store = finished(driven)
+    seen = store.run.mutations[0].steps[0].mutation
+    first, *others = store.run.suts
+    taught = replace(store.run, suts=(replace(first, trained_on=(seen, "never_tried")), *others))
+    count = sum(seen in {step.mutation for step in setting.steps} for setting in taught.mutations)
+    told = f"trained on what is tested: {first.name} with {count} of {len(taught.mutations)} mutations"
+    summary = read_summary(store)
+    assert choices(summary, taught) == [*choices(summary, store.run), told]
+
+
 def test_a_level_at_which_the_best_are_equal_gives_way_to_the_one_before(run: Path) -> None:
     store = finished(run)
     data = deepcopy(read_summary(store).data)
