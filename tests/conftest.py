@@ -6,11 +6,18 @@ import pytest
 from hypothesis import settings
 
 from browsing import browser, driven, run
+from compiled_loops import compile_loops
 
 __all__ = ["browser", "driven", "run"]  # fixtures
 
 settings.register_profile("no clocks", deadline=None)
 settings.load_profile("no clocks")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Spare each worker of `pytest -n` what can be done once."""
+    compile_loops()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

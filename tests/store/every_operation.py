@@ -2,8 +2,9 @@
 
 Kill, half write and power cut are states of the disk: they are recorded before every operation of one run.
 For ENOSPC, EIO and EACCES the run is forked before the operation, which then fails in the fork. What each of
-these leaves behind is put back into the folder and resumed; what is the same is resumed once. It all runs in
-one warm process and forks of it; `python every_operation.py FOLDER 0 2` does a half of it.
+these leaves behind is put back into the folder and resumed; what is the same is resumed once. What partial
+files hold makes no difference as long as no run opens them to read, which is watched. It all runs in one warm
+process and forks of it; `python every_operation.py FOLDER 0 2` does a half of it.
 
 A power cut keeps what was flushed: the content that a file had when it was flushed, under the names that its
 folder had when that was. All names may have been kept too; then what was not flushed is empty.
@@ -42,6 +43,9 @@ ERRORS = {errno.ENOSPC: 3, errno.EIO: 2, errno.EACCES: 2}
 """What is injected, and the exit code that it must lead to."""
 STATUS = "status.json"
 """Says how far a run is. No run reads it, and one that cannot write it goes on, so it is left out here."""
+HALF = "half of "
+PARTIAL = ".partial"
+"""How the name of a file ends that is being written."""
 Content = dict[str, bytes | None]
 """What lies below a folder: the bytes of files by path, None for folders."""
 
@@ -74,11 +78,13 @@ def put_back(folder: Path, wanted: Content) -> None:
 
 
 def hash_of(state: Content) -> str:
-    """Return one hash for states that are the same but for the process that left a cut write behind."""
+    """Return one hash for states that are the same but for what cut writes left, and of which process."""
     whole = hashlib.sha256()
     for name, data in sorted(state.items()):
-        same = re.sub(rf"\.{os.getpid()}\.partial", ".partial", name)
-        whole.update(f"{same}\0{'folder' if data is None else len(data)}\0".encode())
+        if name.endswith(PARTIAL):
+            whole.update(re.sub(rf"\.\d+{PARTIAL}$", PARTIAL, name).encode() + b"\0")
+            continue
+        whole.update(f"{name}\0{'folder' if data is None else len(data)}\0".encode())
         whole.update(data or b"")
     return whole.hexdigest()
 
@@ -147,10 +153,10 @@ class Recorder:
     """The error that the operation is to raise, in a fork."""
 
     def keep(self, name: str, state: Content, *, ours: bool = False) -> None:
-        """Keep a state that was not seen yet, if it is `ours` or falls into our part."""
+        """Keep a state that was not seen yet, if it is `ours` or in our part; best with half a file."""
         key = hash_of(state)
-        if ours or int(key, 16) % self.parts == self.part:
-            self.states.setdefault(key, (name, state))
+        if (ours or int(key, 16) % self.parts == self.part) and (key not in self.states or HALF in name):
+            self.states[key] = (name, state)
 
     def before(self, what: str, path: Path, data: bytes = b"") -> None:
         """Take note of the disk before an operation, and let it fail in forks."""
@@ -164,7 +170,7 @@ class Recorder:
         if data:
             relative = str(path.relative_to(self.folder))
             half = (now.get(relative) or b"") + data[: len(data) // 2]
-            self.keep(f"half of {name}", {**now, relative: half})
+            self.keep(f"{HALF}{name}", {**now, relative: half})
         if what == "ftruncate":
             return  # the lock says that nobody holds it; where that fails, nobody does all the same
         if self.operations % self.parts != self.part:
@@ -192,7 +198,7 @@ class Recorder:
             said = Said(code, (self.folder.parent / "said.txt").read_text())
             try:
                 said.expect(ERRORS[number], os.strerror(number))
-                partial = [str(path) for path in self.folder.rglob("*.partial")]
+                partial = [str(path) for path in self.folder.rglob(f"*{PARTIAL}")]
                 assert not partial, partial
             except AssertionError as error:
                 self.wrong.append(f"{errno.errorcode[number]} at {name}: {error}")
@@ -331,6 +337,18 @@ class _Written:
         return getattr(self.file, name)
 
 
+def partial_files_read() -> list[str]:
+    """Return a list of the partial files that Python opens to read from now on; no library can read half."""
+    opened: list[str] = []
+
+    def hook(event: str, values: tuple[Any, ...]) -> None:
+        if event == "open" and str(values[0]).endswith(PARTIAL) and values[2] & os.O_ACCMODE != os.O_WRONLY:
+            opened.append(str(values[0]))
+
+    sys.addaudithook(hook)
+    return opened
+
+
 def results(run: Path) -> dict[str, bytes]:
     """Return what must not depend on how the run went. That it was killed is said in the report alone."""
     places = [*run.glob("detections/*.parquet"), *run.glob("results/*"), run / "report.html"]
@@ -404,11 +422,14 @@ def main() -> None:
     assert code == 0, (study.folder / "recording.txt").read_text()
     operations, wrong, states = pickle.loads(record.read_bytes())
     verified: set[str] = set()
+    read = partial_files_read()
     for name, state in states.values():
         put_back(study.run, state)
         done = (state.get("journal") or b"").count(b"\n")
+        read.clear()
         try:
             said = study.adverse()
+            assert not read, f"read what may be half a file: {read}"
             said.expect(0, f"{8 * done} of 16 images were done before" if done else "results:")
             found = results(study.run)
             assert found == straight, sorted(n for n in found | straight if found.get(n) != straight.get(n))

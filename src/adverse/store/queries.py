@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 
 import duckdb
 import pyarrow as pa
@@ -48,13 +49,13 @@ class DetectionFiles:
             return None
 
         def sql(reading: str) -> str:
-            return f"""SELECT {columns} FROM (SELECT * FROM {reading} UNION ALL BY NAME FROM no_rows) d
+            return f"""SELECT {columns} FROM {reading} d
                 SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
                                   AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
 
         return self._query(sql, files, cells, named)
 
-    @cached_property
+    @functools.cached_property
     def frames(self) -> pa.Table:
         """The file, frame and pixels of all rows, each once, also of rows that no cell names."""
 
@@ -99,7 +100,7 @@ class DetectionFiles:
                     wrong.append(f"{sut}, {setting}: {rows}, of {frames} of the {wanted} planned frames")
         return wrong
 
-    @cached_property
+    @functools.cached_property
     def _planned(self) -> pa.Table:
         """The frames of the plan, their splits, and a number for each, which is faster to count."""
         table = pq.read_table(self.folder.frames, columns=["frame", "split"])
@@ -116,10 +117,11 @@ class DetectionFiles:
 
         Where the first has all our columns, the others are taken to have them too, which saves that each is
         opened twice. One of an earlier version, which lacks a column, makes the query fail: then all are
-        opened first, and have nothing in it.
+        opened first, and have nothing in it, nor has any where none has it.
         """
         paths = [str(self.folder.detections / name) for name in files]
-        by_name = "read_parquet($paths, filename = true, union_by_name = true)"
+        by_name = """(SELECT * FROM read_parquet($paths, filename = true, union_by_name = true)
+            UNION ALL BY NAME FROM no_rows)"""
         try:
             if pq.read_schema(paths[0]).equals(SCHEMA):
                 with contextlib.suppress(duckdb.Error):
@@ -136,18 +138,14 @@ class DetectionFiles:
     def _run(
         self, sql: str, paths: list[str], cells: pa.Table, named: Mapping[str, str | list[str]]
     ) -> pa.Table:
-        with self._database.cursor() as connection:  # of its own: pages ask from several threads
+        with _database(os.getpid()).cursor() as connection:  # of its own: pages ask from several threads
             _hide_progress(connection)
             connection.register("cells", cells)
-            connection.register("no_rows", SCHEMA.empty_table())
+            if " no_rows" in sql:
+                connection.register("no_rows", SCHEMA.empty_table())
             if " planned " in sql:
                 connection.register("planned", self._planned)
             return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
-
-    @cached_property
-    def _database(self) -> duckdb.DuckDBPyConnection:
-        """One for all queries: to open it takes longer than most of them."""
-        return duckdb.connect()
 
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
         """Return the cells whose files hold one of some frames."""
@@ -158,6 +156,12 @@ class DetectionFiles:
         rows = pc.is_in(there["frame"], value_set=pa.array(frames, pa.string()))
         files = there["file"].filter(rows).combine_chunks()
         return cells.filter(pc.is_in(cells["file"], value_set=files))
+
+
+@functools.cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork cannot use its parent's
+    """Return one for all queries of a process: to open it takes longer than most of them."""
+    return duckdb.connect()
 
 
 def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
