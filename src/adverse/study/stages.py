@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from adverse.text import BASELINE, CLEAN
+from adverse.text import setting_text
 
 LOAD_LIMIT_S = 900.0
 """Longest time that loading a SUT may take."""
@@ -43,7 +43,7 @@ class Stage:
         parts = [
             self.text,
             f"frame {self.frame!r}" if self.frame else "",
-            f"under {CLEAN if self.setting == BASELINE else self.setting}" if self.setting else "",
+            f"under {setting_text(self.setting)}" if self.setting else "",
         ]
         return ", ".join(part for part in parts if part)
 
