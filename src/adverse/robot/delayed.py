@@ -100,7 +100,8 @@ def drive_delayed(  # noqa: C901 - one loop, as it happens in time
             obstacle = obstacles[who[first]]
             held = safe_speed(obstacle - stations[who[first]], down, top)
             first += 1
-        note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
+        if steps < len(record):
+            note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
         steps += 1
         if at_rest(speed, position, obstacle, held, shrink):
             stops += 1

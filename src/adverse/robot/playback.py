@@ -252,7 +252,8 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
             obstacle, person = obstacles[image], too_close[image]
             if not shrink:
                 held = safe_speed(obstacle - stations[image], down, top)
-        note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
+        if steps < len(record):
+            note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
         steps += 1
         if at_rest(speed, position, obstacle, held, shrink):
             stops += 1

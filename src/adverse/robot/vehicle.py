@@ -194,7 +194,7 @@ def drive_for(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def note_state(
     record: Any,
-    steps: int,
+    row: int,
     position: float,
     speed: float,
     time: float,
@@ -205,14 +205,13 @@ def note_state(
     top: float,
     shrink: bool,  # noqa: FBT001
 ) -> None:
-    """Write the state at the beginning of a step into its row of `record`; beyond its last row, nothing.
+    """Write the state at the beginning of a step into a row of `record`.
 
     Columns: time, position, speed, safe speed, distance to the obstacle, whether it is stopped, and the
     highest speed inside a safety radius in the step before.
     """
-    if steps < len(record):
-        wanted = safe_speed(obstacle - position, down, top) if shrink else held
-        record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
-        record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
-        record[steps, 5] = at_rest(speed, position, obstacle, held, shrink)
-        record[steps, 6] = within
+    wanted = safe_speed(obstacle - position, down, top) if shrink else held
+    record[row, 0], record[row, 1], record[row, 2] = time, position, speed
+    record[row, 3], record[row, 4] = wanted, max(obstacle - position, 0.0)
+    record[row, 5] = at_rest(speed, position, obstacle, held, shrink)
+    record[row, 6] = within
