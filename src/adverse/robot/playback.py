@@ -214,7 +214,7 @@ def _drive_all(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
-def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions are best kept whole
+def _drive(  # noqa: C901, PLR0912 - one loop, as it happens in time; compiled functions are best kept whole
     stations: Any,
     obstacles: Any,
     too_close: Any,
