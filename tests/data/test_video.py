@@ -20,7 +20,7 @@ from adverse.data.check import check
 from adverse.data.formats import guess
 from adverse.data.images import ImageFile
 from adverse.data.subsets import cut_logs
-from adverse.data.video import COUNTED, TURNED, UNEVEN, UNLABELLED, video
+from adverse.data.video import COUNTED, LEFT_OUT, TURNED, UNEVEN, UNLABELLED, video
 from adverse.data.video_frames import KEPT, VideoFrame, VideoReader, reader_of
 from adverse.data.video_index import index_video
 from adverse.errors import DataError, StudyError
@@ -287,6 +287,11 @@ def test_annotations_beside_a_video(tmp_path: Path) -> None:
     assert (third.labels.tolist(), third.ignore.tolist()) == ([1, 0], [False, True])
     assert len(fourth.boxes) == 0
     assert dataset.annotations == (beside,)
+
+    film(tmp_path / "b.mp4", 2)
+    both = video(tmp_path)  # what nobody annotated is not free of objects
+    assert ([log.id for log in both.logs], both.notes[LEFT_OUT]) == (["a"], 1)
+    (tmp_path / "b.mp4").unlink()
 
     beside.write_text(KITTI)
     dataset = video(path)
