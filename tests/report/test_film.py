@@ -116,7 +116,7 @@ def test_people_marked_ignore_are_drawn_and_told(looker: Looker, monkeypatch: py
     known = failed_stop(looker.store)
     monkeypatch.setattr(film_module, "failed_stop", lambda _store: known)
     monkeypatch.setitem(vars(looker.store), "truth", nobody)
-    assert made(looker).legend == "White: people. Grey: marked ignore. Orange: detections."
+    assert made(looker).legend == "White: people (grey: marked ignore). Orange: detections."
 
 
 def test_the_caption_says_of_how_many_it_is_one(looker: Looker) -> None:

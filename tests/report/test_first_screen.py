@@ -8,7 +8,7 @@ import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
-from adverse.report.banner import Chip, _rule_words, cost_banner, verdict_banner
+from adverse.report.banner import Chip, cost_banner, verdict_banner
 from adverse.report.first_screen import _cautions
 from adverse.report.survival import Limit, _clean_words, _parts, limits_of
 from adverse.requirements.rules import Rule
@@ -125,14 +125,14 @@ def test_a_chart_has_the_limits_of_rules_where_they_apply(
 
 def test_a_rule_without_a_name_is_called_what_it_is_about() -> None:
     words = "the lower bound of robustness of a at image/ROC_B under fog is at least 0.8"
-    named = Verdict("no worse in fog", words, 0.8, 0.7, None, Outcome.FAIL)
-    assert _rule_words(named, named.name) == "no worse in fog"
-    plain = Verdict(words, words, 0.8, 0.7, None, Outcome.FAIL)
-    assert _rule_words(plain, plain.name) == "robustness of a at image/ROC_B under fog"
+    named = Verdict("no worse in fog", words, 0.8, 0.7, None, Outcome.FAIL, sut="a")
+    plain = Verdict(words, words, 0.8, 0.7, None, Outcome.FAIL, sut="a")
+    chips = [verdict_banner([verdict]).chips[0].words for verdict in (named, plain)]
+    assert chips == ["no worse in fog", "robustness at image/ROC_B under fog"]
 
 
 def test_a_named_rule_over_many_mutations_is_one_chip_with_the_one_that_decides() -> None:
-    """Of three mutations rain is furthest below; a rule without name, and another SUT, stand alone."""
+    """Of three mutations and two SUTs one is furthest below; a rule without name stands alone."""
 
     def verdict(name: str, measured: float, *, sut: str = "a", rule: str = "found") -> Verdict:
         words = f"recall of {sut}{name} is at least 0.9"
@@ -145,14 +145,15 @@ def test_a_named_rule_over_many_mutations_is_one_chip_with_the_one_that_decides(
         verdict(" on clean images", 0.95),
         verdict(" under fog", 0.8),
         verdict(" under rain(strength=2)", 0.4),
-        verdict(" under fog", 0.3, sut="b"),
+        verdict(" under fog", 0.6, sut="b"),
         verdict(" under fog", 0.7, rule=""),
     ]
     banner = verdict_banner(judged)
     assert banner.outcome == "FAIL"
     assert {(chip.words, chip.detail) for chip in banner.chips} == {
-        ("found: a", "0.4, rule 0.9; the worst of 3: rain(strength=2)"),
-        ("found: b under fog", "0.3, rule 0.9"),
-        ("recall of a under fog", "0.7, rule 0.9"),
+        ("found", "a 0.4, rule 0.9; the worst of 3: rain(strength=2); FAIL for 2 of 2"),
+        ("recall under fog", "0.7, rule 0.9"),
     }
     assert banner.more == 0
+    judged[2:4] = [verdict(" under rain(strength=2)", 0.85), verdict(" under fog", 0.3, sut="b")]
+    assert verdict_banner(judged).chips[0].detail == "b 0.3, rule 0.9; FAIL for 2 of 2"

@@ -96,9 +96,7 @@ def check(
     if store is not None and save:
         say_remade(store)
         if save_verdicts(store, rules, verdicts) and (folder / "report.html").exists():
-            console.say(
-                f"The report is older than these verdicts; to bring it up to date: adverse report {folder}"
-            )
+            console.say(f"The report is older than these: adverse report {folder}")
         say_stale(folder)
     raise typer.Exit(exit_code(verdicts))
 

@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +67,7 @@ def plan(
         adverse plan study.yaml
         adverse plan study.yaml --workers 4 --no-estimate --json
     """
+    begun = monotonic()
     from adverse.mutations.settings import swept
     from adverse.processes import all_cores
     from adverse.study.run import plan_study
@@ -75,6 +77,7 @@ def plan(
     file = read_study(study)
     folder = out or _default_folder(file.folder, file.study.name)
     made = plan_study(file, folder)
+    prepared_s = monotonic() - begun  # a run reads data and SUTs, too
     total, to_do = made.pictures(made.units), made.pictures(made.to_do)
     crew = (all_cores() if workers is None else workers) or 1
     time = estimate_time(made, workers=crew) if estimate else None
@@ -88,7 +91,7 @@ def plan(
             "suts": {task.name: task.fingerprint for task in made.job.suts},
             "images": {"planned": total, "done": total - to_do, "to_do": to_do},
             "seconds": None if time is None else time.seconds,
-            "seconds_with_results": None if time is None else time.longest_s,
+            "seconds_with_results": None if time is None else prepared_s + time.with_results_s,
             "changed": list(made.again),
             "warnings": list(made.warnings),
             "problems": [{"what": error.what, **dict(error.details())} for error in made.blocked],
@@ -115,7 +118,7 @@ def plan(
     for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
         say(line)
     if time is not None or (estimate and left and not made.blocked):
-        say(f"time      {_time_words(time)}")
+        say(f"time      {_time_words(time, prepared_s)}")
     for warning in made.warnings:
         say(f"warning   {warning}")
     for problem in made.blocked:
@@ -376,12 +379,14 @@ def _depth_work(made: StudyPlan) -> list[str]:
     return [f"depth     computed again from {pairs} mutated stereo pairs (localize_on: mutated)"]
 
 
-def _time_words(time: TimeEstimate | None) -> str:
+def _time_words(time: TimeEstimate | None, before_s: float = 0.0) -> str:
+    """Say how long the images take, and the whole, of which `before_s` go before them."""
     if time is None:
         return "not known: a sample of two images did not end within half a minute"
+    whole = duration(before_s + time.with_results_s)
     return (
         f"about {duration(time.seconds)} for the images with {counted(time.workers, 'worker')} (by a timed "
-        f"sample of {time.images} of them); {duration(time.longest_s)} with results and report"
+        f"sample of {time.images} of them); {whole} with results and report"
     )
 
 

@@ -9,7 +9,7 @@ from adverse.analysis.headline import Condition, Headline, Survival, setting_nam
 from adverse.analysis.results import Summary
 from adverse.report.survival import doubt_mark
 from adverse.report.verdicts import MARKS, TONES, worst_first
-from adverse.requirements.gate import BOUNDS, rules_of
+from adverse.requirements.gate import BOUNDS, CheckedRule, rules_of
 from adverse.requirements.verdicts import Verdict
 from adverse.store.run import Run
 from adverse.text import counted, shown
@@ -43,30 +43,50 @@ class Banner:
 
 
 def verdict_banner(judged: Sequence[Verdict]) -> Banner:
-    """Return the worst verdict of all, and the rules that decide, the worst first."""
-    rules = {rule.folded: (name, len(rule.verdicts)) for name, rule in rules_of(judged)}
-    order = worst_first(list(rules))
-    outcome = order[0].outcome
-    chips = tuple(_rule_chip(one, *rules[one]) for one in order[:CHIPS])
-    return Banner(str(outcome), TONES[outcome], chips, max(0, len(order) - CHIPS))
+    """Return the worst verdict of all, and the rules that decide, the worst first; a rule is one chip."""
+    rules: dict[tuple[str, float | None], list[tuple[Verdict, str, int]]] = {}
+    for name, rule in rules_of(judged):
+        verdict = rule.folded
+        rules.setdefault((_rule_name(verdict, name), verdict.required), []).append(
+            (verdict, name, len(rule.verdicts))
+        )
+    chips = {}
+    for (words, _), mine in rules.items():
+        worst = CheckedRule(tuple(verdict for verdict, *_ in mine)).decides
+        chips[worst] = _rule_chip(words, worst, mine)
+    order = worst_first(list(chips))
+    shown_first = tuple(chips[verdict] for verdict in order[:CHIPS])
+    return Banner(str(order[0].outcome), TONES[order[0].outcome], shown_first, max(0, len(order) - CHIPS))
 
 
-def _rule_chip(verdict: Verdict, name: str, count: int) -> Chip:
-    """Return a rule by the verdict that decides; of a rule over many mutations it says which that is."""
-    detail = _measured(verdict)
+def _rule_chip(words: str, worst: Verdict, mine: Sequence[tuple[Verdict, str, int]]) -> Chip:
+    """Return a rule by the verdict that decides, of which SUT that is, and how many fare no better."""
+    name, count = next((name, count) for verdict, name, count in mine if verdict is worst)
+    detail = _measured(worst)
+    if len(mine) > 1 and worst.sut:
+        detail = f"{shown(worst.sut)} {detail}"
     if count > 1:
-        worst = verdict.name.removeprefix(name).strip().removeprefix("under ").removeprefix("on ")
-        detail += f"; the worst of {count}: {shown(worst, longest=LONGEST_RULE)}"
-    return Chip(MARKS[verdict.outcome], _rule_words(verdict, name), detail, TONES[verdict.outcome])
+        under = worst.name.removeprefix(name).strip().removeprefix("under ").removeprefix("on ")
+        detail += f"; the worst of {count}: {shown(under, longest=LONGEST_RULE)}"
+    if len(mine) > 1:
+        alike = sum(verdict.outcome is worst.outcome for verdict, *_ in mine)
+        detail += f"; {worst.outcome} for {alike} of {len(mine)}"
+    return Chip(MARKS[worst.outcome], words, detail, TONES[worst.outcome])
 
 
-def _rule_words(verdict: Verdict, words: str) -> str:
-    """Return the name of a rule; of one without a name what it is about, as its limit stands below."""
-    if words == verdict.requirement:
-        for bound in BOUNDS.values():
-            words = words.removeprefix(bound)
-        words = words.rpartition(" is at ")[0] or words
-    return shown(words, longest=LONGEST_RULE)
+def _rule_name(verdict: Verdict, name: str) -> str:
+    """Return what a rule is called whatever the SUT: its name, or what it is about without its limit."""
+    if name == verdict.requirement:
+        return _rule_words(name.replace(f" of {verdict.sut}", "", 1) if verdict.sut else name)
+    named, _, _ = name.partition(f": {verdict.sut}") if verdict.sut else (name, "", "")
+    return shown(named, longest=LONGEST_RULE)
+
+
+def _rule_words(words: str) -> str:
+    """Return what a rule without a name is about; its limit stands below."""
+    for bound in BOUNDS.values():
+        words = words.removeprefix(bound)
+    return shown(words.rpartition(" is at ")[0] or words, longest=LONGEST_RULE)
 
 
 def _measured(verdict: Verdict) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from rich.console import Console
 
 from adverse.analysis.headline import (
     Condition,
@@ -31,8 +34,8 @@ MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 MOST_DRIVEN, MOST_BESIDE_MANY = 4, 6
 """Conditions where a robot drives: what they cost in stops stands below; and beside SUTs whose names and
 intervals take lines of their own."""
-TITLE, NEXT = 56, 3
-"""Characters of a title that fit on a line, and the lines that say where to look next."""
+NEXT = 3
+"""The lines that say where to look next."""
 LEAST_TROUBLES = 8
 """So many lines on what went wrong are shown however long the rest is."""
 MOST_COSTS = 3
@@ -54,7 +57,20 @@ ABREAST = 3
 
 
 def brief_table(summary: Summary, run: Run) -> Table:
-    """Return SUTs across, mutations down: what each keeps of its clean figure, the most harmful first."""
+    """Return SUTs across, mutations down: what each keeps of its clean figure, the most harmful first.
+
+    As many mutations as leave room for the lines that have to stand below it.
+    """
+    table = _brief_table(summary, run)
+    for fewer in range(1, MOST_CONDITIONS):
+        below = sum(map(_height, brief_lines(summary, run, table))) + NEXT
+        if _table_height(table) + below <= MOST_LINES:
+            break
+        table = _brief_table(summary, run, fewer=fewer)
+    return table
+
+
+def _brief_table(summary: Summary, run: Run, *, fewer: int = 0) -> Table:
     level = (headline_levels(summary) or [""])[0]
     head = headline(summary, run, level)
     suts = list(head.clean)
@@ -81,6 +97,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
     driven = MOST_DRIVEN - (len(suts) > ROOMY)  # the clean intervals have a row of their own
     most = driven if summary.data.get("loop") else many
     most += len(head.conditions) == most + 1  # the one that is left takes no more room than a word on it
+    most = max(most - fewer, 1)
     told = [*head.conditions[:most], *head.worst]
     room = _mutation_room([marked_name(summary, sut) for sut in suts])
     names = apart([condition.words for condition in told], longest=room)
@@ -230,7 +247,7 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
         *stop_lines(summary, run),
         *relation_lines(summary, run),
     ]
-    left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
+    left = MOST_LINES - NEXT - _table_height(table) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))
     failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())
     if failing > 1 and sum(map(_height, told)) > left:  # every SUT's trouble comes before lists of frames
@@ -253,7 +270,9 @@ def _meaning(summary: Summary, table: Table) -> list[str]:
     if not levels:
         return []
     few = any("~" in (cell.text or "") for row in table.rows for cell in row)
-    return [f"area: {area_words(summary, levels[0], axes=False)}; best 1{'; ~ few logs' if few else ''}"]
+    text = f"area: {area_words(summary, levels[0], axes=False)}"
+    ends = ("; best 1; ~ few logs", "; ~ few logs") if few else ("; best 1", "")
+    return [text + next((end for end in ends if len(text + end) <= WIDTH), ends[-1])]
 
 
 def stop_lines(summary: Summary, run: Run) -> list[str]:
@@ -294,11 +313,11 @@ def _cost_words(one: StopCosts, most: int) -> str:
     return f"{one.stopped} of {one.logs} clean; {text}"
 
 
-def _around(table: Table) -> int:
-    """Return the lines of a table's title, frame and headings, and of where to look next."""
-    title = 2 if len(table.title) > TITLE else 1
-    headings = 2 if len(table.columns) > ABREAST + 1 else 1
-    return title + headings + 3 + len(table.groups) + bool(table.caption) + NEXT
+def _table_height(table: Table) -> int:
+    """Return how many lines of a terminal a table takes, with its title and frame."""
+    page = io.StringIO()
+    Console(file=page, width=WIDTH).print(table.terminal())
+    return page.getvalue().count("\n")
 
 
 def _height(line: str) -> int:

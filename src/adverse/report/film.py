@@ -137,8 +137,8 @@ def _frames_seen(failed: FailedStop, story: Sequence[Moment]) -> list[str]:
 
 def _legend(store: Store, failed: FailedStop, story: Sequence[Moment]) -> str:
     ignored = _true_boxes(store, _frames_seen(failed, story), ignored=True)
-    soft = " Grey: marked ignore." if any(map(len, ignored.values())) else ""
-    return f"White: people.{soft} Orange: detections."
+    soft = " (grey: marked ignore)" if any(map(len, ignored.values())) else ""
+    return f"White: people{soft}. Orange: detections."
 
 
 def _true_boxes(store: Store, frames: Sequence[str], *, ignored: bool) -> Boxes:

@@ -53,9 +53,14 @@ class CheckedRule:
     verdicts: tuple[Verdict, ...]
 
     @property
+    def decides(self) -> Verdict:
+        """The verdict of the worst outcome, and of these the one furthest from the limit."""
+        return min(self.verdicts, key=lambda verdict: (WORST_FIRST.index(verdict.outcome), _room(verdict)))
+
+    @property
     def folded(self) -> Verdict:
-        """The verdict that decides: the worst outcome, and of these the one furthest from the limit."""
-        worst = min(self.verdicts, key=lambda verdict: (WORST_FIRST.index(verdict.outcome), _room(verdict)))
+        """The verdict that decides, which also says of how many it is the worst."""
+        worst = self.decides
         if len(self.verdicts) == 1:
             return worst
         count = Counter(verdict.outcome for verdict in self.verdicts)
