@@ -92,6 +92,7 @@ def depth(
     from adverse.processes import all_cores
     from adverse.study.depth_export import check_apart, first_failures, propose_hoods, write_depth
     from adverse.study.depth_maps import with_depth
+    from adverse.study.scale_check import doubtful_scale
     from adverse.study.spec import DepthSection
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
@@ -115,6 +116,10 @@ def depth(
         raise StudyError("these options do not go together", wanted=text, fix="Drop one of them.") from error
     computed = with_depth(dataset, section, folder=Path.cwd(), where="adverse depth")
     try:
+        for doubt in doubtful_scale(computed):
+            if doubt.certain:
+                raise StudyError(doubt.what, where=doubt.where, got=doubt.got, fix=doubt.fix)
+            say(f"note: {doubt}", err=True)
         with rendering(Console(stderr=True, quiet=quiet), "{} of {} frames") as watch:
             made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)
     except KeyboardInterrupt:

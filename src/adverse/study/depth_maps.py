@@ -88,6 +88,8 @@ class ComputedDepth:
     """Frames before and after with which the map is made consistent."""
     mirrored: bool = False
     """Whether `image` is the right one of a pair, whose mirror image is the left one of the mirrored pair."""
+    recorded: Source | None = None
+    """Depth that the data set has itself; the scale of stereo is compared with it, nothing else."""
 
     @property
     def path(self) -> Path:
@@ -290,7 +292,10 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
             if isinstance(camera, Camera):
                 check_camera(camera, (camera.width, camera.height), f"calibration of frame {frame.id!r}")
                 check_baseline(camera, f"calibration of frame {frame.id!r}")
-            source = ComputedDepth(kind, frame.image, other, camera, options, hood, hood_sha256)
+            recorded = frame.depth_m if kind == "stereo" else None
+            source = ComputedDepth(
+                kind, frame.image, other, camera, options, hood, hood_sha256, recorded=recorded
+            )
             frames.append(replace(frame, depth_m=source))
         logs.append(replace(log, frames=_with_neighbours(frames, section.neighbours)))
     if section.neighbours and not any(
