@@ -1,4 +1,4 @@
-"""A baseline that is off by ten is found by recorded depth, positions, poses or heights, a right one never."""
+"""A baseline that is off by ten is found by recorded depth, positions, poses or heights, a right one not."""
 
 from __future__ import annotations
 
