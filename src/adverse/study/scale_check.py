@@ -22,6 +22,7 @@ from adverse.depth.rows import followed_both_ways
 from adverse.errors import AdverseError
 from adverse.study.depth_cache import DepthMap
 from adverse.study.depth_maps import MEASURED, ComputedDepth
+from adverse.text import counted
 from adverse.types import Camera, Dataset, Frame
 
 FRAMES = 5
@@ -62,7 +63,7 @@ def doubtful_scale(dataset: Dataset) -> Iterator[Doubt]:
             yield Doubt(
                 f"depth from stereo does not fit {what}",
                 f"frame {one.frame.id!r}",
-                f"{times} the depth by {what} (median of {len(ratios)} frames), with a baseline of "
+                f"{times} the depth by {what} (median of {counted(len(ratios), 'frame')}), with a baseline of "
                 f"{one.camera.baseline_m:g} m",
                 f"Correct baseline_m and fx of the calibration, or {what}: all are in metres.",
                 len(ratios),
