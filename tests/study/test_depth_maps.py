@@ -385,7 +385,7 @@ def test_a_map_of_the_cache_that_is_not_of_this_frame_is_computed_again(data: Pa
         (other,) = {*(data.parent / "cache").rglob("*.npz")} - {kept}
         kept.write_bytes(other.read_bytes())
     else:
-        cut = made.depth_m[:-1] if change == "other size" else made.depth_m.astype(np.float64)
+        cut: Any = made.depth_m[:-1] if change == "other size" else made.depth_m.astype(np.float64)
         rows = len(cut)
         depth_cache.keep_map(
             kept, depth_cache.DepthMap(cut, made.confidence[:rows], made.origin[:rows], made.shares)

@@ -63,8 +63,8 @@ def doubtful_scale(dataset: Dataset) -> Iterator[Doubt]:
             yield Doubt(
                 f"depth from stereo does not fit {what}",
                 f"frame {one.frame.id!r}",
-                f"{times} the depth by {what} (median of {counted(len(ratios), 'frame')}), with a baseline of "
-                f"{one.camera.baseline_m:g} m",
+                f"{times} the depth by {what} (median of {counted(len(ratios), 'frame')}), with a "
+                f"baseline of {one.camera.baseline_m:g} m",
                 f"Correct baseline_m and fx of the calibration, or {what}: all are in metres.",
                 len(ratios),
                 certain=True,
