@@ -90,6 +90,22 @@ def test_a_polite_kill_is_a_ctrl_c(gated: GoodStudy) -> None:
     assert not [worker for worker in workers if worker.is_running()]
 
 
+def test_a_polite_kill_while_results_are_worked_out_loses_nothing(coco: GoodStudy) -> None:
+    arguments = [str(part) for part in command(coco)[2:]]
+    code = (
+        "import os, signal, sys, time\n"
+        "from adverse import cli\n"
+        "from adverse.analysis import results\n"
+        "results.analyze_store = lambda *_, **__: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(60))\n"
+        "cli.main(sys.argv[1:])"
+    )
+    with started("-c", code, *arguments) as process:
+        ended(process).expect(INTERRUPTED, "all units are done")
+    assert not (coco.run / "results" / "summary.json").exists()
+    with started(*command(coco)) as process:
+        ended(process).expect(PASS, "results:")
+
+
 @pytest.mark.fault(46)
 @pytest.mark.parametrize("workers", [0, 1])
 def test_ctrl_c_twice(coco: GoodStudy, workers: int) -> None:

@@ -80,8 +80,16 @@ def test_single_images_do_not_drive(tmp_path: Path) -> None:
         assert [level.name for level in found.levels if level.able] == ["image", "located", "path"]
         assert found.stereo == 3
         assert "from: stereo" not in said(found)
-        assert "`depth: {from: stereo}`" in said(replace(found, depth=found.depth._replace(frames=0)))
         assert "not loop: every log is one image" in said(found)
+        logs = [
+            replace(log, frames=tuple(replace(frame, depth_m=None) for frame in log.frames))
+            for log in data.logs
+        ]
+        found = check(replace(data, logs=tuple(logs)), MUTATIONS)
+        assert found.depth_from_pairs
+        assert [level.name for level in found.levels if level.able] == ["image", "located", "path"]
+        assert "located: `depth: {from: stereo}` in the study computes depth" in said(found)
+        assert "no test frame has depth; `depth: {from: stereo}`" in " ".join(said(found).split())
 
 
 def test_what_cannot_be_used_stops_a_study(tmp_path: Path) -> None:

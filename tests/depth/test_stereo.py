@@ -285,6 +285,40 @@ def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> No
         assert not sky_mask(image, near=near, matched=near)[:28, 42:48].any()
 
 
+@pytest.mark.parametrize("gains", [(1.2, 1, 0.7), (1.35, 1, 0.5)])
+def test_a_warm_sky_is_sky_by_the_pair_whatever_its_colour(gains: tuple[float, float, float]) -> None:
+    pair = orchard(4)
+    left, right = (
+        np.sqrt(np.clip((image / 255) ** 2 * gains, 0, 1) * 255**2).round().astype(np.uint8)
+        for image in (pair.left, pair.right)
+    )
+    found = depth.from_stereo(left, right, pair.camera).sky
+    truth = np.isinf(pair.depth_m)
+    assert (found & truth).sum() > 0.999 * found.sum()
+    assert (found & truth).sum() > 0.97 * truth.sum()
+    assert not sky_mask(left).any()  # colour alone does not find it
+
+
+@pytest.mark.parametrize(
+    "surface", ["measured", "matched", "low", "dark", "small"], ids=lambda name: f"a wall that is {name}"
+)
+def test_a_warm_smooth_surface_is_no_sky_unless_everything_says_so(surface: str) -> None:
+    image = np.full((100, 90, 3), (90, 60, 40), np.uint8)
+    wall = np.zeros((100, 90), np.bool_)
+    wall[: 8 if surface == "small" else 45, : 9 if surface == "small" else 90] = True
+    image[wall] = (230, 170, 110)
+    nothing = np.zeros_like(wall)
+    horizon = 20.0 if surface == "low" else 50.0
+    if surface == "dark":
+        image[~wall] = (250, 240, 220)
+    near, matched = nothing.copy(), nothing.copy()
+    near[:45, :15], matched[:45, :60] = surface == "measured", surface == "matched"
+    if surface in ("measured", "low"):
+        sky = sky_mask(image, near=nothing, matched=nothing, horizon=50.0)
+        assert np.array_equal(sky, wall)
+    assert not sky_mask(image, near=near, matched=matched, horizon=horizon).any()
+
+
 def test_sky_may_begin_below_an_empty_border() -> None:
     image = np.full((60, 90, 3), (90, 120, 40), np.uint8)
     image[:6], image[6:30] = 0, (150, 180, 220)

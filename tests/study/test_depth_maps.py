@@ -237,6 +237,26 @@ def test_the_command_says_which_frames_have_no_depth(data: Path) -> None:
     assert "row/4: the right image is black" in " ".join(said.output.split())
 
 
+def test_stopped_the_command_keeps_what_is_done_and_begins_nothing_more(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+    computed = ComputedDepth.map
+
+    def stopping(self: ComputedDepth) -> depth_cache.DepthMap:
+        begun.append(self)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return computed(self)
+
+    monkeypatch.setattr(ComputedDepth, "map", stopping)
+    out = data.parent / "out"
+    said = CliRunner().invoke(app, ["depth", str(data), str(out), "--workers", "1"])
+    assert said.exit_code == 130
+    assert "Run the same command to resume" in said.output
+    assert [path.name for path in out.rglob("*.npy")] == ["3.npy"]
+
+
 def _without(root: Path, *names: str) -> None:
     for name in names:
         (root / name).rename(root.parent / Path(name).name)
@@ -324,7 +344,7 @@ def test_consistent_maps_are_the_same_for_any_workers_and_after_an_interruption(
     assert not np.array_equal(middle, alone[1].depth_m)
 
 
-def test_a_frame_without_depth_keeps_no_earlier_map_and_where_none_has_any_there_is_one_error(
+def test_an_earlier_map_of_a_frame_without_depth_is_set_aside_and_where_none_has_any_all_stays(
     video: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -335,21 +355,61 @@ def test_a_frame_without_depth_keeps_no_earlier_map_and_where_none_has_any_there
 
     assert written().failed == {}
     assert len([*out.rglob("1.*")]) == 3
+    first = (out / "row" / "depth" / "1.npy").read_bytes()
     (video / "row" / "right" / "1.png").write_bytes((video / "row" / "images" / "1.png").read_bytes())
     made = written()
     assert (made.frames, [*made.failed]) == (2, ["row/1"])
-    assert [*out.rglob("1.*")] == []
+    assert {path.parents[1].name for path in out.rglob("1.*")} == {"earlier"}
+    assert (out / "row" / "earlier" / "depth" / "1.npy").read_bytes() == first
     assert len([*out.rglob("2.*")]) == 3
     (video / "row" / "right" / "2.png").unlink()
     made = written()
     assert (made.frames, [*made.failed]) == (1, ["row/1", "row/2"])
-    assert "no right image" in made.failed["row/2"]
+    assert "needs a right image" in made.failed["row/2"]
+    kept = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     for name in ("0.png", "2.png"):
         (video / "row" / "right" / name).write_bytes((video / "row" / "images" / name).read_bytes())
     with pytest.raises(DataError, match="none of 3 frames has depth") as error:
         written()
     assert "the same" in error.value.what
-    assert [*out.rglob("*.npy")] == []
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == kept
+
+
+@pytest.mark.parametrize("change", ["other key", "other size", "other kind"])
+def test_a_map_of_the_cache_that_is_not_of_this_frame_is_computed_again(data: Path, change: str) -> None:
+    first, second = sources(data, section())
+    made = first.map()
+    (kept,) = (data.parent / "cache").rglob("*.npz")
+    if change == "other key":
+        second.map()
+        (other,) = {*(data.parent / "cache").rglob("*.npz")} - {kept}
+        kept.write_bytes(other.read_bytes())
+    else:
+        cut: Any = made.depth_m[:-1] if change == "other size" else made.depth_m.astype(np.float64)
+        rows = len(cut)
+        depth_cache.keep_map(
+            kept, depth_cache.DepthMap(cut, made.confidence[:rows], made.origin[:rows], made.shares)
+        )
+    assert np.array_equal(first.map().depth_m, made.depth_m)
+
+
+def test_a_proposed_hood_is_not_written_over_one_that_is_there(data: Path) -> None:
+    scene = np.array(orchard(3, *SIZE).left)
+    for number in range(12):  # a hood that stays, below a scene that moves
+        image = np.roll(scene, (29 * number, 31 * number), axis=(0, 1))
+        image[-30:] = (60, 10, 10)
+        write_image(data / "row" / "images" / f"{number}.png", image)
+    said = CliRunner().invoke(app, ["depth", str(data), str(data), "--find-hood"])
+    assert said.exit_code == 0, said.output
+    mask, before = data / "row" / "hood.png", (data / "row" / "hood.png").read_bytes()
+    assert CliRunner().invoke(app, ["depth", str(data), str(data), "--find-hood"]).exit_code == 0
+    assert mask.read_bytes() == before
+    write_image(mask, np.zeros((*SIZE[::-1], 3), np.uint8))  # drawn by hand
+    drawn = mask.read_bytes()
+    said = CliRunner().invoke(app, ["depth", str(data), str(data), "--find-hood"])
+    assert isinstance(said.exception, StudyError)
+    assert "another hood mask" in said.exception.what
+    assert mask.read_bytes() == drawn
 
 
 def test_the_files_and_poses_of_neighbours_are_part_of_the_key(video: Path) -> None:

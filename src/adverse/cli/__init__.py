@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
+from threading import current_thread, main_thread
 from typing import Any
 
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdverseError
@@ -24,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number
             stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and current_thread() is main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C, everywhere
     try:
         _command()(argv)
     except AdverseError as error:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from adverse.cli.console import say
 from adverse.cli.data import read_place
 from adverse.cli.options import DataFormat, DataOptions, FormatPlugins, Port
+from adverse.text import counted
 
 if TYPE_CHECKING:
     from adverse.types import Dataset
@@ -127,7 +128,7 @@ def page(
         for words in (*_lacking(dataset), first_pair_problem(dataset, state), *doubts):
             if words:
                 say(f"note: {words}", err=True)
-        say(f"{len(dataset.logs)} logs, {state.version} changes so far, kept in {out}")
+        say(f"{counted(len(dataset.logs), 'log')}, {counted(state.version, 'change')} so far, kept in {out}")
         say(f"annotate: {door.address}\nCtrl-C ends it")
         if browse:
             webbrowser.open(door.address)

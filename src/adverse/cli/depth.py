@@ -10,10 +10,12 @@ import typer
 from adverse.cli.console import Console, rendering, say
 from adverse.cli.data import read_place
 from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Quiet
-from adverse.errors import EXIT_INCOMPLETE, StudyError
+from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, StudyError
+from adverse.text import counted
 
 Target = Annotated[
-    Path, typer.Argument(metavar="OUT", help="The folder to write; earlier maps are replaced.")
+    Path,
+    typer.Argument(metavar="OUT", help="The folder to write; earlier maps of the same frames are replaced."),
 ]
 Origin = Annotated[
     Literal["stereo", "laser"] | None,
@@ -84,12 +86,13 @@ def depth(
         adverse depth data/tractor OUT --find-hood
         adverse depth data/tractor OUT --hood OUT/{log}/hood.png
 
-    Exit codes: 0 all frames, 2 cannot run or no frame has depth, 3 some have none.
+    Exit codes: 0 all frames, 2 cannot run or no frame has depth, 3 some have none, 130 stopped.
     """
     from adverse import plugins
     from adverse.processes import all_cores
     from adverse.study.depth_export import check_apart, first_failures, propose_hoods, write_depth
     from adverse.study.depth_maps import with_depth
+    from adverse.study.scale_check import doubtful_scale
     from adverse.study.spec import DepthSection
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
@@ -112,10 +115,18 @@ def depth(
         text = str(error).splitlines()[1].strip().removeprefix("Value error, ").partition(" [")[0]
         raise StudyError("these options do not go together", wanted=text, fix="Drop one of them.") from error
     computed = with_depth(dataset, section, folder=Path.cwd(), where="adverse depth")
-    with rendering(Console(stderr=True, quiet=quiet), "{} of {} frames") as watch:
-        made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)
+    try:
+        for doubt in doubtful_scale(computed):
+            if doubt.certain:
+                raise StudyError(doubt.what, where=doubt.where, got=doubt.got, fix=doubt.fix)
+            say(f"note: {doubt}", err=True)
+        with rendering(Console(stderr=True, quiet=quiet), "{} of {} frames") as watch:
+            made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)
+    except KeyboardInterrupt:
+        say(f"stopped; finished maps are kept in {out}. Run the same command to resume.", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
-    console.say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
+    console.say(f"{counted(made.frames, 'depth map')} from {given['from']} in {out}: {shares}")
     if made.failed:
         say(f"{len(made.failed)} of {len(made.failed) + made.frames} frames have no depth:", err=quiet)
         for line in first_failures(made.failed):

@@ -104,7 +104,7 @@ def plan(
     say = console.say
     say(f"study     {file.study.name}, seed {file.study.seed}, into {folder}")
     say(
-        f"data      {file.study.data.format} {made.dataset.name}: {len(made.dataset.logs)} logs, "
+        f"data      {file.study.data.format} {made.dataset.name}: {counted(len(made.dataset.logs), 'log')}, "
         f"{made.frames('validation')} validation and {made.frames('test')} test frames"
     )
     for note, count in made.dataset.notes.items():
@@ -259,9 +259,13 @@ def run_and_show(
         console.say("- nothing to ask again: no SUT failed, and no mutation was ended")
     kept = ran.units_run == 0 and not study.plugin_files
     registry = ran.plan.registry
-    return _analyze_and_show(
-        looker, console, registry=registry, every_table=tables, kept=kept, as_json=as_json
-    )
+    try:
+        return _analyze_and_show(
+            looker, console, registry=registry, every_table=tables, kept=kept, as_json=as_json
+        )
+    except KeyboardInterrupt:
+        watch.note(f"stopped; all units are done and kept in {out}. Run the same command to resume.")
+        return EXIT_INTERRUPTED
 
 
 def _analyze_and_show(

@@ -32,6 +32,7 @@ from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
 """Frames whose files are decoded unless all are requested."""
+FROM_PAIRS = "`depth: {from: stereo}` in the study computes depth from the pairs"
 UNLABELLED = "nothing is annotated, so recall cannot be measured; agreement can"
 NOTHING_TO_SCORE = "no test frame has a box"
 BUDGET = 0.01
@@ -123,6 +124,8 @@ class DataCheck:
     """By what no test frame has, the mutations that cannot be applied."""
     mutations_in_part: Mapping[str, InPart]
     """By what some test frames lack, the mutations that those frames are left out of."""
+    depth_from_pairs: bool
+    """Whether depth is missing and can be computed from stereo pairs."""
     notes: Mapping[str, int]
     problems: Sequence[Problem]
 
@@ -199,6 +202,7 @@ def check(
             for need, names in wanting.items()
             if names and 0 < having[need] < len(test)
         },
+        depth_from_pairs=_computable(test),
         notes=dict(dataset.notes),
         problems=[
             *_replaced(dataset, frames),
@@ -343,6 +347,15 @@ def _lacking(test: Sequence[Frame]) -> dict[str, int]:
     return {noun: count for noun, count in counts.items() if count}
 
 
+def _computable(test: Sequence[Frame]) -> bool:
+    """Return whether all test frames without depth have a stereo pair that it can be computed from."""
+    without = [frame for frame in test if frame.depth_m is None]
+    return bool(without) and all(
+        frame.right is not None and frame.camera is not None and frame.camera.baseline_m is not None
+        for frame in without
+    )
+
+
 def _levels(dataset: Dataset, lacking: Mapping[str, int]) -> Iterator[Able]:
     test = [log for log in dataset.logs if log.split == "test"]
     frames = sum(len(log.frames) for log in test)
@@ -350,6 +363,10 @@ def _levels(dataset: Dataset, lacking: Mapping[str, int]) -> Iterator[Able]:
         f"{count} of {frames} test frames have no {noun.removeprefix('a ')}"
         for noun, count in lacking.items()
     ]
+    way = ""
+    if _computable([frame for log in test for frame in log.frames]):
+        words = [text for text in words if not text.endswith("no depth")]
+        way = FROM_PAIRS
     scored = any(len(frame.truth.boxes) for log in test for frame in log.frames)
     radii = "" if dataset.robot else "robot: in the study must tell the radii"
     moving = any(len(log.frames) > 1 for log in test)
@@ -360,8 +377,8 @@ def _levels(dataset: Dataset, lacking: Mapping[str, int]) -> Iterator[Able]:
             lacks = [NOTHING_TO_SCORE]
         elif "motion" in level.needs and not moving:
             lacks = lacks or [still]
-        reason = "; ".join(lacks) or (radii if "robot" in level.needs else "")
-        yield Able(level.name, not lacks, reason)
+        notes = (way if "depth" in level.needs else "", radii if "robot" in level.needs else "")
+        yield Able(level.name, not lacks, "; ".join(lacks or filter(None, notes)))
 
 
 def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str, int]) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from adverse.data.check import ClassCount, DataCheck, DepthFacts, Problem
+from adverse.data.check import FROM_PAIRS, ClassCount, DataCheck, DepthFacts, Problem
 
 COLUMNS = 80
 LABEL = 11
@@ -28,6 +28,7 @@ def words(checked: DataCheck, title: str, section: Mapping[str, Any] | None) -> 
     if section is not None:
         task = ["task: classification"] if checked.classifies else []
         task += [] if checked.labelled else ["truth: clean"]
+        task += ["depth: {from: stereo}"] if checked.depth_from_pairs else []
         lines += ["", "In a study:", *task, *data_section(section)]
     return lines
 
@@ -63,8 +64,6 @@ def _facts(checked: DataCheck) -> Iterator[str]:
         ("labels", checked.labels),
     ):
         yield from _entry(noun, _share(count, checked.images))
-        if noun == "stereo" and count and not checked.depth.frames:
-            yield from _entry("", "`depth: {from: stereo}` in a study computes depth from the pairs")
     if checked.labels and checked.pixel_classes:
         yield from _entry("", f"{checked.pixel_classes} classes, for segmenters")
     if checked.pictured:
@@ -157,10 +156,13 @@ def _mutations(checked: DataCheck) -> Iterator[str]:
     out = {name for lost in checked.mutations_out.values() for name in lost}
     yield from _entry("mutations", f"{checked.mutations - len(out)} of {checked.mutations}")
     for need, lost in checked.mutations_out.items():
-        yield from _entry("", f"not {', '.join(lost)}: no test frame has {NEEDS[need]}")
+        way = f"; {FROM_PAIRS}" if need == "depth_m" and checked.depth_from_pairs else ""
+        yield from _entry("", f"not {', '.join(lost)}: no test frame has {NEEDS[need]}{way}")
     for need, part in checked.mutations_in_part.items():
         listed = ", ".join(part.mutations)
-        yield from _entry("", f"{listed}: on the {part.frames} of {part.of} test frames with {NEEDS[need]}")
+        way = f"; {FROM_PAIRS}" if need == "depth_m" and checked.depth_from_pairs else ""
+        with_it = f"the {part.frames} of {part.of} test frames with {NEEDS[need]}"
+        yield from _entry("", f"{listed}: on {with_it}{way}")
     if "depth_m" not in checked.mutations_out and (checked.depth.known_share or 1.0) < 1:
         yield from _entry(
             "", "those by depth with invalid_depth: nearest (or far) in the study, or depth: {from: laser}"

@@ -6,6 +6,8 @@ the image, where one fits, is the ground; a disparity of far less than the line'
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,13 @@ MOST_BELOW = 0.02
 Mask = NDArray[np.bool_]
 
 
+class GroundLine(NamedTuple):
+    """The disparity of the ground: `slope` pixels more in each row, `start` in row 0."""
+
+    slope: float
+    start: float
+
+
 def below_ground(disparity: NDArray[np.float32], measured: Mask) -> Mask:
     """Return where (H,W) disparity would put a surface deep below the ground; nowhere if no ground is found.
 
@@ -31,8 +40,22 @@ def below_ground(disparity: NDArray[np.float32], measured: Mask) -> Mask:
     >>> np.argwhere(below_ground(ground, np.ones((80, 50), bool)))
     array([[70, 10]])
     """
+    rows = len(disparity)
+    nothing = np.zeros(disparity.shape, np.bool_)
+    ground = ground_line(disparity, measured)
+    if ground is None:
+        return nothing
+    line = (ground.slope * np.arange(rows) + ground.start)[:, None]
+    below: Mask = (line > LEAST_PX) & (disparity < BELOW * line)
+    lower = measured[rows // 2 :]
+    if (below[rows // 2 :] & lower).sum() > MOST_BELOW * lower.sum():
+        return nothing
+    return below
+
+
+def ground_line(disparity: NDArray[np.float32], measured: Mask) -> GroundLine | None:
+    """Return the line through the medians of the lower rows of disparity (H,W); None where none fits."""
     rows, columns = disparity.shape
-    nothing = np.zeros((rows, columns), np.bool_)
     at, middle = [], []
     for y in range(rows // 2, rows, EVERY):
         found = disparity[y][measured[y]]
@@ -40,17 +63,10 @@ def below_ground(disparity: NDArray[np.float32], measured: Mask) -> Mask:
             at.append(y)
             middle.append(float(np.median(found)))
     if len(at) < rows // (4 * EVERY):
-        return nothing
+        return None
     row, shift = np.array(at, float), np.array(middle)
     one, other = np.triu_indices(len(row), 1)
     slope = float(np.median((shift[other] - shift[one]) / (row[other] - row[one])))
     start = float(np.median(shift - slope * row))
     fits = np.abs(slope * row + start - shift) <= FITS * np.maximum(shift, LEAST_PX)
-    if slope <= 0 or fits.mean() < LEAST_FITTING:
-        return nothing
-    line = (slope * np.arange(rows) + start)[:, None]
-    below: Mask = (line > LEAST_PX) & (disparity < BELOW * line)
-    lower = measured[rows // 2 :]
-    if (below[rows // 2 :] & lower).sum() > MOST_BELOW * lower.sum():
-        return nothing
-    return below
+    return GroundLine(slope, start) if slope > 0 and fits.mean() >= LEAST_FITTING else None

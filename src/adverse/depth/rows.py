@@ -19,6 +19,8 @@ POINTS, APART_PX, QUALITY = 200, 12, 0.01
 """Corners that are followed: at most so many, so far apart, at least this share of the best one."""
 WINDOW_PX, LEVELS = 15, 2
 """Window of the search by gradient, and how many times the images are halved: some twenty rows are found."""
+MOTION_LEVELS = 4
+"""The same from one frame to the next, where points move farther."""
 RETURN_PX = 0.5
 """The way back must end this near to where it began."""
 LEAST_POINTS = 20
@@ -95,8 +97,26 @@ def follow(
     return FollowedPoints(start[sure_of, 0], -moved[:, 0], moved[:, 1])
 
 
+def followed_both_ways(
+    before: Image, after: Image, sure: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return distinct points (N,2) of a gray image and where (N,2) they are in a later one; maybe none."""
+    corners = cv2.goodFeaturesToTrack(before, POINTS, QUALITY, APART_PX, mask=sure.astype(np.uint8))
+    if corners is None or len(corners) < LEAST_POINTS:
+        return np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32)
+    start = corners.astype(np.float32)
+    there, found = _followed(before, after, start, start, MOTION_LEVELS)
+    back, returned = _followed(after, before, there, start, MOTION_LEVELS)
+    good = found & returned & (np.abs(back - start).max(axis=(1, 2)) <= RETURN_PX)
+    return start[good, 0], there[good, 0]
+
+
 def _followed(
-    before: Image, after: Image, points: NDArray[np.float32], guess: NDArray[np.float32]
+    before: Image,
+    after: Image,
+    points: NDArray[np.float32],
+    guess: NDArray[np.float32],
+    levels: int = LEVELS,
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     there, found, _ = cv2.calcOpticalFlowPyrLK(
         before,
@@ -104,7 +124,7 @@ def _followed(
         points,
         guess.copy(),
         winSize=(WINDOW_PX, WINDOW_PX),
-        maxLevel=LEVELS,
+        maxLevel=levels,
         flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
     )
     return np.asarray(there, np.float32), np.asarray(found)[:, 0] > 0

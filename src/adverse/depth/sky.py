@@ -1,8 +1,10 @@
 """Where the sky is, from the clean image and what is known of depth there: a rule, not a network.
 
 Sky is smooth, bright and not warmer than blue, touches the top of the image, and has no surface measured in
-it. Its colour there, local means, then finds the rest: gaps in foliage, edges, clouds. docs/depth.md has the
-measured precision and recall.
+it. Of another colour, as at dusk or with a warm white balance, it is sky where a stereo pair shows next to no
+surface in it, it ends above the horizon, and little else in the image is brighter. Its colour there, local
+means, then finds the rest: gaps in foliage, edges, clouds. docs/depth.md has the measured precision and
+recall.
 """
 
 from __future__ import annotations
@@ -36,6 +38,17 @@ EDGE_PX = 2
 COLOUR_LEVELS = 40
 """How far a pixel of sky may be from the local mean, in the channel that differs most."""
 
+WARM_COLOUR_LEVELS = 26
+"""The same, where the sky is of any colour and the pixel may be warmer than blue."""
+WARM_SHARE, WARM_NEAR_SHARE, WARM_MATCHED_SHARE, WARM_DARKER_SHARE = 0.01, 0.12, 0.65, 0.7
+"""Sky of any colour: at least this share of the image, at most these shares measured and matched as near, and
+at least this share of the rest of the image darker. (Rendered: 0.08, 0.56 and 0.79; of surfaces that are as
+smooth the second is 0.19 and more.)"""
+BELOW_HORIZON = 0.05
+"""How far below the horizon its lowest twentieth may begin, as a share of the image's height."""
+TOUCH_PX = 5
+"""It begins at the top or this near to other sky."""
+
 BLUE_LEVELS, ALIKE_LEVELS, ALIKE_SHARE, POCKET_SHARE = 40, 25, 0.6, 0.5
 """A piece is sky after all if so much of it is as blue (blue above red) and as close to the colour of the sky
 around, and no more than the last share was matched: between a pole and a tree matching takes smooth sky for a
@@ -45,13 +58,19 @@ Mask = NDArray[np.bool_]
 
 
 def sky_mask(
-    image: Image, *, near: Mask | None = None, matched: Mask | None = None, empty: Mask | None = None
+    image: Image,
+    *,
+    near: Mask | None = None,
+    matched: Mask | None = None,
+    empty: Mask | None = None,
+    horizon: float | None = None,
 ) -> Mask:
     """Return where (H,W) the sky is in an image (H,W,3).
 
     `near` is where a surface was measured, `matched` where one was but could be an artefact of smoothness:
     much more of it is needed before a smooth piece counts as a wall. `empty` is where there is no picture
-    (borders of a rectified image): sky may begin there too.
+    (borders of a rectified image): sky may begin there too. `horizon` is its row in a camera that is held
+    level; with it and a stereo pair's `near` and `matched` sky may have any colour.
 
     >>> image = np.zeros((40, 60, 3), np.uint8)
     >>> image[:20], image[20:] = (150, 180, 220), (90, 120, 40)
@@ -68,7 +87,15 @@ def sky_mask(
         cv2.max(cv2.subtract(red, blue), cv2.subtract(green, blue)) <= WARM_LEVELS
     )
     start = _start(image, empty)
-    seeds, walls = _smooth_pieces(colour, likely, evidence, start)
+    smooth = _smooth(colour)
+    seeds, walls = _smooth_pieces(likely & smooth, evidence, start)
+    warm = np.zeros_like(seeds)
+    if near is not None and matched is not None and horizon is not None:
+        rest = smooth & ~seeds & ~walls
+        warm = _warm_pieces(colour, rest, near, matched, start, _touching(seeds), horizon)
+        if warm.any():
+            walls |= _smooth_pieces(rest & ~warm, evidence, start)[1]
+            seeds = seeds | warm
     if not seeds.any():
         return seeds
     side = max(int(columns * WINDOW_SHARE) | 1, 9)
@@ -80,7 +107,9 @@ def sky_mask(
         alike = (cv2.subtract(blue, red) >= BLUE_LEVELS) & (off <= ALIKE_LEVELS)
         pockets = _pockets(walls, alike, matched, start)
         seeds, walls = seeds | pockets, walls & ~pockets
-    found = likely & ~walls & (weight > 0) & (off <= COLOUR_LEVELS)
+    found = (off <= WARM_COLOUR_LEVELS) if warm.any() else np.zeros_like(seeds)
+    found |= likely & (off <= COLOUR_LEVELS)
+    found &= ~walls & (weight > 0)
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
     found &= np.arange(rows)[:, None] <= reach + EDGE_PX
@@ -132,19 +161,20 @@ def _start(image: Image, empty: Mask | None) -> Mask:
     return start
 
 
-def _smooth_pieces(
-    colour: Image, likely: Mask, evidence: list[tuple[Mask, float]], start: Mask
-) -> tuple[Mask, Mask]:
+def _smooth(colour: Image) -> Mask:
+    """Return where (H,W) brightness hardly differs between neighbours."""
+    gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
+    square = np.ones((3, 3), np.uint8)
+    smooth: Mask = cv2.dilate(gray, square) - cv2.erode(gray, square) <= FLAT_LEVELS
+    return smooth
+
+
+def _smooth_pieces(smooth: Mask, evidence: list[tuple[Mask, float]], start: Mask) -> tuple[Mask, Mask]:
     """Return the pieces of smooth, sky-coloured pixels that are sky, and those that are near surfaces.
 
     Sky has pixels in `start`. Small pieces are neither.
     """
-    gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
-    square = np.ones((3, 3), np.uint8)
-    flat = cv2.dilate(gray, square) - cv2.erode(gray, square) <= FLAT_LEVELS
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(
-        (likely & flat).astype(np.uint8), connectivity=4
-    )
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(smooth.astype(np.uint8), connectivity=4)
     begins = np.zeros(count, np.bool_)
     begins[np.unique(labels[start])] = True
     area = stats[:, cv2.CC_STAT_AREA]
@@ -154,3 +184,33 @@ def _smooth_pieces(
     for mask, share in evidence:
         hit |= np.bincount(labels[mask], minlength=count) > share * area
     return (large & begins & ~hit)[labels], (large & hit)[labels]
+
+
+def _warm_pieces(
+    colour: Image, smooth: Mask, near: Mask, matched: Mask, start: Mask, sky: Mask, horizon: float
+) -> Mask:
+    """Return the smooth pieces that are sky whatever their colour: by place, brightness and stereo."""
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(smooth.astype(np.uint8), connectivity=4)
+    area = stats[:, cv2.CC_STAT_AREA]
+    begins = np.zeros(count, np.bool_)
+    begins[np.unique(labels[start])] = True
+    beside = np.zeros(count, np.bool_)
+    beside[np.unique(labels[sky])] = True
+    begins = (begins & (area >= WARM_SHARE * labels.size)) | (beside & (area >= LEAST_SHARE * labels.size))
+    begins[0] = False
+    begins &= np.bincount(labels[near], minlength=count) <= WARM_NEAR_SHARE * area
+    begins &= np.bincount(labels[matched], minlength=count) <= WARM_MATCHED_SHARE * area
+    gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
+    lowest = horizon + BELOW_HORIZON * len(labels)
+    for piece in np.flatnonzero(begins):
+        inside = labels == piece
+        low = (inside.sum(axis=1)[np.arange(len(labels)) > lowest]).sum() > area[piece] / 20
+        begins[piece] = not low and (gray[~inside] < gray[inside].mean()).mean() >= WARM_DARKER_SHARE
+    pieces: Mask = begins[labels]
+    return pieces
+
+
+def _touching(seeds: Mask) -> Mask:
+    """Return the sky with what is right beside it."""
+    touching: Mask = cv2.dilate(seeds.astype(np.uint8), np.ones((TOUCH_PX, TOUCH_PX), np.uint8)) > 0
+    return touching

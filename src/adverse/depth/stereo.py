@@ -120,7 +120,8 @@ def from_stereo(
     fine, near = _subpixel(left, right, disparity, sure)
     if sky is None and with_sky:
         empty = None if hood is None else hood == ARTEFACT
-        sky = sky_mask(left, near=near, matched=sure & (disparity > NEAR_PX), empty=empty)
+        matched = sure & (disparity > NEAR_PX)
+        sky = sky_mask(left, near=near, matched=matched, empty=empty, horizon=camera.cy)
     sky = np.zeros_like(sure) if sky is None else sky
     if hood is not None:
         sky = sky & (hood == 0)

@@ -27,7 +27,7 @@ LEAST_VISIBILITY_M = 1.0
 """Where a search for a strength ends."""
 
 DEPTH_SIGMA_PX = 2.0
-"""Depth is smoothed a little, to soften its edges."""
+"""Depth is smoothed by this to soften its steps, as Pezzementi et al. (2021, section 5.2) do."""
 
 BLOCK_ROWS = 32
 """Rows hazed at a time: few enough that what is made on the way stays in the cache."""

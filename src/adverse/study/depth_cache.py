@@ -64,12 +64,20 @@ def file_of(key: str) -> Path:
 
 
 def read_map(file: Path) -> DepthMap | None:
-    """Read a map from the cache; None where there is none, or a damaged one (the archive has checksums)."""
+    """Read a map from the cache; None where there is none, or it is damaged, or another one's.
+
+    The archive has checksums, and says by which key it was kept.
+    """
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             depth, confidence, origin = (archive[name] for name in ("depth_m", "confidence", "origin"))
             shares = json.loads(archive["shares"].tobytes())
+            key = archive["key"].tobytes().decode()
     except DAMAGED:
+        return None
+    whole = depth.ndim == 2 and depth.shape == confidence.shape == origin.shape
+    kinds = (depth.dtype, confidence.dtype, origin.dtype) == (np.float32, np.uint8, np.uint8)
+    if key != file.stem or not whole or not kinds:
         return None
     with contextlib.suppress(OSError):
         os.utime(file)  # when it was last used
@@ -98,6 +106,7 @@ def keep_map(file: Path, made: DepthMap) -> None:
                     confidence=made.confidence,
                     origin=made.origin,
                     shares=shares,
+                    key=np.frombuffer(file.stem.encode(), np.uint8),
                 )
             Path(name).replace(file)
         finally:

@@ -4,6 +4,7 @@ OUT/<log>/depth/<frame>.npy         metres, float32; +inf is sky
 OUT/<log>/confidence/<frame>.png    0..255
 OUT/<log>/origin/<frame>.png        0 measured, 1 invented, 2 invented far from any measurement, 3 sky
 OUT/depth.csv                       the shares of each frame
+OUT/<log>/earlier/                  maps of an earlier time, of frames that have none now
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from adverse.depth.hood import find_hood, hood_preview
 from adverse.errors import AdverseError, DataError, StudyError, one_line
 from adverse.store.durable import write_file
 from adverse.study.depth_cache import DepthMap
-from adverse.study.depth_maps import ORIGINS, ComputedDepth, computed_frames, prune_cache
+from adverse.study.depth_maps import ORIGINS, ComputedDepth, Origin, computed_frames, lacking, prune_cache
 from adverse.types import Dataset, Frame
 
 HOOD_FRAMES = 40
@@ -70,16 +71,18 @@ def check_apart(dataset: Dataset, out: Path) -> None:
 def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> WrittenDepth:
     """Compute the depth of all frames and write it; what is in the cache is not computed again.
 
-    Raises the first frame's error where no frame has depth.
+    Raises the first frame's error where no frame has depth, and leaves all files as they are. Maps of an
+    earlier time, of frames that have none now, are set aside: they are not of these files and options.
     """
     every = [frame for log in dataset.logs for frame in log.frames]
     frames = computed_frames(dataset)
+    kind = frames[0].depth_m.kind if frames and isinstance(frames[0].depth_m, ComputedDepth) else "stereo"
     rows: list[tuple[str, dict[str, float]]] = []
     failed: dict[str, str] = {}
     first: AdverseError | None = None
-    with ThreadPoolExecutor(workers) as pool:  # matching and compiled loops release the GIL
+    with _pool(workers) as pool:
         list(pool.map(_match_alone, frames))  # what neighbours share, so that no two compute it at once
-        results = pool.map(lambda frame: _computed(frame, out), every)
+        results = pool.map(lambda frame: _computed(frame, kind, out), every)
         for done, (frame, result) in enumerate(zip(every, results, strict=True), start=1):
             if isinstance(result, AdverseError):
                 first = first or result
@@ -89,6 +92,9 @@ def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> W
             watch(done, len(every))
     if first is not None and not rows:
         raise _of_all(first, len(failed))
+    for frame in every:
+        if frame.id in failed:
+            _set_aside(out / frame.log_id, frame.image.path.stem)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("frame", *ORIGINS))
@@ -101,18 +107,36 @@ def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> W
 
 
 def propose_hoods(dataset: Dataset, out: Path) -> list[tuple[Path, float]]:
-    """Write hood.png and a picture of it for each log; return the masks and the share that each covers."""
-    written = []
+    """Write hood.png and a picture of it for each log; return the masks and the share that each covers.
+
+    A mask that is there already may be drawn by hand: where the new one differs, nothing is written.
+    """
+    written, files = [], {}
     for log in dataset.logs:
         step = max(len(log.frames) // HOOD_FRAMES, 1)
         images = [np.asarray(frame.image(), np.uint8) for frame in log.frames[::step]]
         hood = find_hood(images, where=f"log {log.id!r}")
-        folder = out / log.id
-        folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / "hood.png", _png(hood))
-        write_file(folder / "hood-preview.png", _png(hood_preview(images[0], hood)[..., ::-1]))
-        written.append((folder / "hood.png", float((hood > 0).mean())))
+        mask = out / log.id / "hood.png"
+        if mask.exists() and not _same_mask(mask, hood):
+            raise StudyError(
+                "there is another hood mask already",
+                where=str(mask),
+                got="a mask that differs from what stays the same over the log",
+                wanted="a folder without one: it may be drawn by hand",
+                fix="Give another OUT, or move that file away.",
+            )
+        files[mask] = _png(hood)
+        files[mask.with_name("hood-preview.png")] = _png(hood_preview(images[0], hood)[..., ::-1])
+        written.append((mask, float((hood > 0).mean())))
+    for file, data in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, data)
     return written
+
+
+def _same_mask(file: Path, hood: NDArray[np.uint8]) -> bool:
+    there = cv2.imread(str(file), cv2.IMREAD_UNCHANGED)
+    return there is not None and np.array_equal(there, hood)
 
 
 def _paths(frame: Frame) -> Iterable[Path]:
@@ -129,19 +153,36 @@ def _match_alone(frame: Frame) -> None:
             source.alone().map()
 
 
-def _computed(frame: Frame, out: Path) -> dict[str, float] | AdverseError:
+def _computed(frame: Frame, kind: Origin, out: Path) -> dict[str, float] | AdverseError:
     """Compute and write the map of one frame; return its shares, or why there is none."""
     try:
         if not isinstance(frame.depth_m, ComputedDepth):
-            words = "the frame has no right image, laser returns or calibration to compute depth from"
-            raise DataError(words, where=f"frame {frame.id!r}")
+            raise lacking(frame, kind)
         made = frame.depth_m.map()
     except AdverseError as error:
-        for kind, suffix in KINDS.items():  # those of an earlier time are not of this frame as it is now
-            (out / frame.log_id / kind / f"{frame.image.path.stem}{suffix}").unlink(missing_ok=True)
         return error
     _write(out / frame.log_id, frame.image.path.stem, made)
     return dict(made.shares)
+
+
+@contextlib.contextmanager
+def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Give threads (matching and compiled loops release the GIL); stopped, no further frame is begun."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _set_aside(folder: Path, name: str) -> None:
+    """Move the files of a frame's earlier map out of the way."""
+    for kind, suffix in KINDS.items():
+        file = folder / kind / f"{name}{suffix}"
+        if file.exists():
+            aside = folder / "earlier" / kind
+            aside.mkdir(parents=True, exist_ok=True)
+            file.replace(aside / file.name)
 
 
 def _of_all(error: AdverseError, frames: int) -> AdverseError:

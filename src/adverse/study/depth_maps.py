@@ -50,7 +50,17 @@ LIBRARIES = ("numpy", "opencv-python-headless", "scipy", "numba")
 """Distributions whose version might change a map."""
 
 Origin = Literal["stereo", "laser"]
-_NEEDED: Mapping[Origin, str] = {"stereo": "a right image", "laser": "laser returns"}
+_NEEDED: Mapping[Origin, tuple[str, str]] = {
+    "stereo": (
+        "a right image",
+        "Add it (right/ in the folder format, with the left image's name; docs/data-formats.md has others)",
+    ),
+    "laser": (
+        "laser returns",
+        "Add them as sparse depth (depth/ in the folder format; docs/data-formats.md has others)",
+    ),
+}
+_CALIBRATION = ("a calibration", "Add it (camera.json in the folder format; docs/data-formats.md has others)")
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,8 @@ class ComputedDepth:
     """Frames before and after with which the map is made consistent."""
     mirrored: bool = False
     """Whether `image` is the right one of a pair, whose mirror image is the left one of the mirrored pair."""
+    recorded: Source | None = None
+    """Depth that the data set has itself; the scale of stereo is compared with it, nothing else."""
 
     @property
     def path(self) -> Path:
@@ -122,11 +134,16 @@ class ComputedDepth:
         hashes = self._hashes()
         file = file_of(self.key(hashes))
         kept = read_map(file)
-        if kept is None:
+        if kept is None or not self._fits(kept):
             kept = _as_kept(self._computed())
             if self._hashes() == hashes:  # else it may be of files that were changed meanwhile
                 keep_map(file, kept)
         return kept
+
+    def _fits(self, kept: DepthMap) -> bool:
+        """Whether a map is of the image's size, where that is known without decoding it."""
+        measure = getattr(self.image, "measure", None)
+        return measure is None or tuple(measure()) == kept.depth_m.shape[::-1]
 
     def _hashes(self) -> list[str]:
         around = [_sha256_or_missing(source.path) for source in self.sources[2:]]
@@ -260,7 +277,7 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
         except DataError as error:
             raise error.placed(str(file)) from error
     options = tuple(sorted(section.options.items()))
-    logs, lacking, count = [], [], 0
+    logs, without, count = [], [], 0
     for log in dataset.logs:
         hood, hood_sha256 = _hood_of(log, section.hood, folder, where)
         frames = []
@@ -269,13 +286,16 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
             count += 1
             camera = (rig or frame.camera) if kind == "stereo" else None
             if other is None or (kind == "stereo" and camera is None):
-                lacking.append((frame, _NEEDED[kind] if other is None else "a calibration"))
+                without.append(frame)
                 frames.append(replace(frame, depth_m=None))
                 continue
             if isinstance(camera, Camera):
                 check_camera(camera, (camera.width, camera.height), f"calibration of frame {frame.id!r}")
                 check_baseline(camera, f"calibration of frame {frame.id!r}")
-            source = ComputedDepth(kind, frame.image, other, camera, options, hood, hood_sha256)
+            recorded = frame.depth_m if kind == "stereo" else None
+            source = ComputedDepth(
+                kind, frame.image, other, camera, options, hood, hood_sha256, recorded=recorded
+            )
             frames.append(replace(frame, depth_m=source))
         logs.append(replace(log, frames=_with_neighbours(frames, section.neighbours)))
     if section.neighbours and not any(
@@ -289,16 +309,22 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
             got="no two neighbouring frames with stereo pairs have poses",
             fix="Add poses (poses.csv in the folder format), or drop neighbours.",
         )
-    if len(lacking) == count:
-        frame, missing = lacking[0]
-        raise StudyError(
-            f"depth from {kind} needs {missing}",
-            where=f"{where}, frame {frame.id!r}",
-            got="no frame has it",
-            fix="Add it to the data set (docs/data-formats.md), or drop depth: from the study.",
-        )
-    notes = {**dataset.notes, f"frames without depth from {kind}": len(lacking)} if lacking else dataset.notes
+    if len(without) == count:
+        raise lacking(without[0], kind, where=where)
+    notes = {**dataset.notes, f"frames without depth from {kind}": len(without)} if without else dataset.notes
     return replace(dataset, logs=tuple(logs), notes=notes)
+
+
+def lacking(frame: Frame, kind: Origin, where: str = "") -> StudyError:
+    """Return the error that a frame, or all frames where it says `where`, lacks what depth is made of."""
+    other = frame.right if kind == "stereo" else frame.depth_m
+    missing, fix = _NEEDED[kind] if other is None else _CALIBRATION
+    return StudyError(
+        f"depth from {kind} needs {missing}",
+        where=f"{where}, frame {frame.id!r}" if where else f"frame {frame.id!r}",
+        got="no frame has it" if where else "none for this frame",
+        fix=f"{fix}, or take depth from elsewhere." if where else f"{fix}.",
+    )
 
 
 def _with_neighbours(frames: Sequence[Frame], count: int) -> tuple[Frame, ...]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from adverse.data.plausibility import Doubt, spread
 from adverse.depth.stereo import check_pair
 from adverse.errors import AdverseError
+from adverse.study.depth_maps import with_depth
+from adverse.study.scale_check import doubtful_scale
+from adverse.study.spec import DepthSection
 from adverse.types import Dataset
 
 PAIRS = 5
@@ -37,3 +41,14 @@ def doubtful_pairs(dataset: Dataset) -> Iterator[Doubt]:
         where, first = found[0]
         got = "; ".join(words for words in (first.got, f"{len(found)} of {looked} pairs looked at") if words)
         yield Doubt(what, where, got, first.fix or "", len(found))
+    if looked and not met:
+        yield from (doubt._replace(certain=False) for doubt in _of_scale(dataset))
+
+
+def _of_scale(dataset: Dataset) -> list[Doubt]:
+    """Return doubts about the scale of depth, were it computed from the pairs."""
+    section = DepthSection.model_validate({"from": "stereo"})
+    try:
+        return list(doubtful_scale(with_depth(dataset, section, folder=Path(), where="data check")))
+    except AdverseError:  # of a frame whose calibration was not looked at; said when depth is computed
+        return []

@@ -22,6 +22,7 @@ from adverse.study.depth_maps import study_depth
 from adverse.study.job import StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
+from adverse.study.scale_check import doubtful_scale
 from adverse.study.spec import StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
@@ -114,7 +115,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
         *same_images(dataset.logs, by_hash(inputs, MISSING)),
     ]
     if locate or any("depth_m" in setting.needs for setting in settings):
-        doubts += doubtful_depth(dataset)
+        doubts += [*doubtful_depth(dataset), *doubtful_scale(dataset)]
     blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
     warnings = (
         *_alike(file, whole, dataset),

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import yaml
 
-from adverse.data.check import DataCheck, check
+from adverse.data.check import FROM_PAIRS, DataCheck, check
 from adverse.data.formats import LAST, Guess, guess, read_format
 from adverse.data.images import write_image
 from adverse.errors import StudyError
@@ -90,7 +90,10 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
                 f"only {target} is judged (targets); data and model also share {_few(left)}: "
                 "add them to targets if they count"
             )
-        study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
+        usable = ("", FROM_PAIRS) if _all_in_pairs(dataset) else ("",)
+        study["levels"] = [able.name for able in checked.levels if able.able and able.reason in usable] or [
+            "image"
+        ]
         if not unlabelled:
             assumed += _left_out(checked)
         if linked(dataset):
@@ -144,7 +147,7 @@ def _left_out(checked: DataCheck) -> list[str]:
     """Return which levels the data do not support, and why."""
     reasons: dict[str, list[str]] = {}
     for able in checked.levels:
-        if able.reason:
+        if able.reason and able.reason != FROM_PAIRS:
             reasons.setdefault(able.reason, []).append(able.name)
     return [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
 
@@ -167,6 +170,12 @@ def _missing_masks(reader: Plugin, options: Mapping[str, Any], dataset: Dataset,
     return None
 
 
+def _all_in_pairs(dataset: Dataset) -> bool:
+    """Return whether depth of every frame can be computed from a stereo pair."""
+    frames = [frame for log in dataset.logs for frame in log.frames]
+    return all(frame.right is not None and frame.camera and frame.camera.baseline_m for frame in frames)
+
+
 def _add_depth(study: dict[str, Any], checked: DataCheck, dataset: Dataset, assumed: list[str]) -> None:
     """Add mutations by depth where there is depth, or stereo pairs or laser returns to compute it from."""
     known = checked.depth.known_share
@@ -182,8 +191,7 @@ def _add_depth(study: dict[str, Any], checked: DataCheck, dataset: Dataset, assu
             share = f"{known:.1%} of the pixels"
             assumed.append(f"depth is known at {share}; elsewhere it is taken from the nearest that is known")
         return
-    frames = [frame for log in dataset.logs for frame in log.frames]
-    if all(frame.right is not None and frame.camera and frame.camera.baseline_m for frame in frames):
+    if _all_in_pairs(dataset):
         study["mutations"].append("first-look-depth")
         study["depth"] = {"from": "stereo"}
         assumed.append("there is no depth: it is computed from the stereo pairs")

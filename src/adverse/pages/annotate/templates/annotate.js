@@ -18,9 +18,9 @@ const show = () => {
   const score = spot?.score ?? 0;
   of("score").value = score;
   of("score-words").textContent = view.proposal ? `${score.toFixed(2)}, unsure: Enter takes it` : spot ? (spot.right_x ? `${score.toFixed(2)}, ${spot.point_by === "tracker" ? "tracked" : "by hand"}` : "from the depth map") : "no point";
-  of("fact-object").textContent = view.id === null ? "none selected" : `${view.id}${mine ? `, ${mine.label}${mine.ignore ? ", ignored" : ""}` : ", not in this frame"}`;
+  of("fact-object").textContent = view.id === null ? (ids().length ? "none selected" : "none yet: drag a box around a person") : `${view.id}${mine ? `, ${mine.label}${mine.ignore ? ", ignored" : ""}` : ", not in this frame"}`;
   const disparity = spot?.right_x ? `, disparity ${(spot.point[0] - spot.right_x).toFixed(2)} px` : "";
-  of("fact-depth").textContent = view.proposal ? `not saved${disparity}` : one?.derived?.depth_m ? `${one.derived.depth_m.toFixed(2)} m${disparity}${mine?.point ? "" : ", as the data set says"}` : about.no_depth || "click on the person";
+  of("fact-depth").textContent = view.proposal ? `not saved${disparity}` : one?.derived?.depth_m ? `${one.derived.depth_m.toFixed(2)} m${disparity}${mine?.point ? "" : ", as the data set says"}` : about.no_depth || (view.id === null ? "–" : "click on the person");
   of("fact-camera").textContent = metres(one?.derived?.camera_m);
   const error = mine ? state.unsure[view.id]?.[view.frame] : null;
   of("fact-world").textContent = about.posed ? `${metres(one?.derived?.world_m)}${error ? `; unsure: the export may be off by ${error.toFixed(2)} m` : ""}` : "no pose";

@@ -3,6 +3,7 @@ import { cell, ids, ofObject, state } from "/assets/state.js";
 import { make, of, view } from "/assets/stage.js";
 
 const EDGE = { left: 46, right: 12, top: 16, bottom: 20 };
+const THUMB = 16; // width of the slider's thumb
 export const stops = new Map(); // where the tracker stopped, why, and which frame it did not reach, by "id:frame"
 const openStops = (id) => [...stops].map(([name, stop]) => [...name.split(":").map(Number), stop]).filter(([mine, , { next }]) => mine === id && !cell(next, id)?.value?.point);
 export const marks = (id) => [...(state.jumps[id] ?? []).map(([frame]) => frame), ...openStops(id).map(([, frame]) => frame)].sort((a, b) => a - b);
@@ -16,6 +17,9 @@ export const drawGraph = () => {
   width = Math.max(svg.clientWidth, 300);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren();
+  const slider = of("frame"), first = xOf(0), last = xOf(state.frames.length - 1); // its thumb stands below the line
+  slider.style.marginLeft = `${first - THUMB / 2}px`;
+  slider.style.width = `${last - first + THUMB}px`;
   const all = ids().map((id) => [id, ofObject(id).filter((one) => one.derived.depth_m)]);
   const most = Math.max(5, ...all.flatMap(([, cells]) => cells.map((one) => one.derived.depth_m))) * 1.08;
   const y = (depth) => height - EDGE.bottom - Math.min(depth, most) / most * (height - EDGE.top - EDGE.bottom);
