@@ -66,7 +66,7 @@ class CheckedRule:
 
 def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[CheckedRule]:
     """Hold a finished run to a file of rules, as `check_run` does; what decides together stands together."""
-    store = run if isinstance(run, Store) else finished(run)
+    store = run if isinstance(run, Store) else finished(run, selected=("margins",))
     figures = RunFigures(store, registry)
     checked: list[CheckedRule] = []
     for rule in read_rules(rules, levels=store.run.levels):
