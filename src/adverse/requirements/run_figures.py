@@ -92,6 +92,12 @@ class RunFigures:
             return self._summary
         return run_results(self.store, registry=self.registry, partial=True).summary
 
+    @property
+    def _searched(self) -> bool:
+        """Whether frames were chosen by what was found on them, so that most figures would be biased."""
+        selection = self.store.run.selection
+        return selection is not None and selection.kind == "margins"
+
     @cached_property
     def limits(self) -> list[ConditionLimit]:
         """The condition limits that the run was made to search, worked out again."""
@@ -108,7 +114,7 @@ class RunFigures:
         for sut in rule.sut or self.store.suts:
             if sut in self.store.suts and rule.measure == MARGIN:
                 yield replace(self._margin(rule, sut), sut=sut)
-            elif self.store.run.selection is not None:
+            elif self._searched:
                 yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=SEARCHED, sut=sut)
             elif sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
@@ -121,7 +127,7 @@ class RunFigures:
 
     def remarks(self, sut: str) -> tuple[str, ...]:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
-        counts = None if self.store.run.selection else self.summary.data["counts"].get(sut)
+        counts = None if self._searched else self.summary.data["counts"].get(sut)
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
         if self.store.run.truth is not None:
             doubts.append(f"label-free: compared with {self.store.run.truth.name}, not with annotations")

@@ -40,7 +40,8 @@ FORMAT = 7
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|seals|status)\.json|study\.yaml|(frames|truth|inputs|cells|selection)\.parquet|journal"
-    r"|(report|requirements)\.html|requirements\.csv|report_film\.webp|signature\.dsse\.json",
+    r"|(report|requirements|until)\.html|requirements\.csv|until\.(csv|json)|report_film\.webp"
+    r"|signature\.dsse\.json",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
     "results": r"(attempts|curves|frames|objects|outcomes|required|sensitivity|slice_members)\.parquet"
     r"|(stops|troubles)\.parquet"

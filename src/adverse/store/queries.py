@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -40,6 +41,13 @@ class DetectionFiles:
         if settings is not None:
             cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(list(settings), pa.string())))
         return cells if frames is None else self._with_frames(cells, frames)
+
+    def of_frames(self, frames: Sequence[str]) -> DetectionFiles:
+        """Return the same of some frames; files hold either such frames alone or none of them."""
+        part = copy.copy(self)
+        part.__dict__.pop("frames", None)
+        part.cells = self._with_frames(self.cells, frames)
+        return part
 
     def select(
         self, columns: str, cells: pa.Table | None = None, tail: str = "", **named: str | list[str]
