@@ -35,7 +35,7 @@ from adverse.types import Image
 from requirements.test_limits import Quiet
 
 LOGS = 26
-RULES = [
+RULES: list[dict[str, Any]] = [
     {"measure": "recall", "setting": "clean", "at_least": 0.5},
     {"measure": "recall", "setting": "brightness(scale=0.3)", "at_least": 0.5},
     {"name": "some", "measure": "recall", "setting": "brightness(scale=0.6)", "at_least": 0.6},

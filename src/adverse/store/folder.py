@@ -47,7 +47,7 @@ OURS = {
     r"|(stops|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
     r"|(adr|detection_range|differences|drive|expected|families|loop|loop_rates|magnitudes|means|metrics)\.csv"
-    r"|(outstanding_slices|plain_metrics|relations|required|slices|visual_change)\.csv"
+    r"|(outstanding_slices|plain_metrics|relations|required|slices|unseen|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
     "analysis": r"[0-9a-f]{32}\.arrow",
     "verdicts": r"(rules|requirements)\.json|rules\.yaml",
