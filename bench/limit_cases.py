@@ -10,9 +10,9 @@ import argparse
 from pathlib import Path
 
 from adverse import plugins
+from adverse.requirements.conditions import conditions_of
 from adverse.requirements.limits import (
     Search,
-    conditions_of,
     evaluation,
     limit_rules,
     read_limits,

@@ -13,8 +13,9 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
+from adverse.requirements.conditions import conditions_of
 from adverse.requirements.gate import check_run
-from adverse.requirements.limits import conditions_of, evaluation, limit_rules, read_limits
+from adverse.requirements.limits import evaluation, limit_rules, read_limits
 from adverse.requirements.limits_run import StudyLimits, search_limits
 from adverse.requirements.rules import Rule
 from adverse.requirements.run_figures import RunFigure, RunFigures

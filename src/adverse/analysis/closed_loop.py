@@ -146,7 +146,12 @@ def bad_logs(outcomes: Outcomes, measure: str) -> NDArray[np.int64]:
 
 
 def closed_loop_rate(
-    settings: Mapping[str, Outcomes], measure: str, chances: Mapping[str, float], k: int = 0
+    settings: Mapping[str, Outcomes],
+    measure: str,
+    chances: Mapping[str, float],
+    k: int = 0,
+    *,
+    confidence: float = 0.95,
 ) -> Interval:
     """Return `violations` or `stops_in_time` at a threshold, to be expected of conditions with such chances.
 
@@ -157,4 +162,5 @@ def closed_loop_rate(
     for name, chance in chances.items():
         share += chance * bad_logs(settings[name], measure)[there, k]
     share = np.clip(share, 0.0, 1.0)
-    return korn_graubard(share if measure == VIOLATIONS else 1.0 - share, np.ones(len(share)))
+    bad = share if measure == VIOLATIONS else 1.0 - share
+    return korn_graubard(bad, np.ones(len(share)), confidence=confidence)

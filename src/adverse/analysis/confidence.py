@@ -7,10 +7,10 @@ interval of a difference is therefore narrower than those of the two areas it is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from adverse.curves.bootstrap import Resamples, Sample, draw, estimate
+from adverse.curves.bootstrap import Resamples, draw, estimate
 from adverse.curves.interval import Interval
 from adverse.curves.quantities import Area, Array, Difference, Expected, Mean, Quantity, Ratios, Share
 from adverse.curves.studentized import Spread, interval, intervals, spread
@@ -54,7 +54,7 @@ def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resample
     """Draw logs of the test split, positive and negative ones apart, by the study's seed."""
     seed = store.run.seed
     strata = ["positive" if one else "negative" for one in positive]
-    return draw(store.frames.logs, strata, seed=seed, count=count)
+    return replace(draw(store.frames.logs, strata, seed=seed, count=count), confidence=store.confidence)
 
 
 def ratios(outcomes: Outcomes, fpr_max: float) -> Ratios:
@@ -102,25 +102,26 @@ def confidence(
             mixed = tuple(curves[level, setting] for setting in conditions)
             wanted["expected"] = Expected(mixed, tuple(conditions.values()))
         found = estimate(wanted, resamples)
-        clean = {first: interval(found[f"clean {number}"]) for number, first in enumerate(firsts)}
+        sure = {name: interval(one, confidence=resamples.confidence) for name, one in found.items()}
+        clean = {first: sure[f"clean {number}"] for number, first in enumerate(firsts)}
         for name in names:
             sample, whole = found[f"area {name}"], clean[compared[level, name][0]]
-            areas[level, name] = interval(sample)
-            worst = interval(found[f"worst {name}"]).at_most(whole)
+            areas[level, name] = sure[f"area {name}"]
+            worst = sure[f"worst {name}"].at_most(whole)
             robust_areas[level, name] = worst.low_at_most([areas[level, name]])
             if (level, name) not in curves:  # a worst case
                 areas[level, name] = robust_areas[level, name]
-            shares[level, name] = interval(found[f"share {name}"])
+            shares[level, name] = sure[f"share {name}"]
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
             known = None if doubt else spread(sample)
             draws[level, name] = Draws(sample.value, sample.values, doubt, known)
         shares.pop((level, baseline), None)  # its share of itself is 1 by definition
         for name, told in (("area", "area"), ("share", "robustness")):
             if f"mean {name}" in found:
-                means[level, told] = interval(found[f"mean {name}"])
+                means[level, told] = sure[f"mean {name}"]
         if "expected" in found:
-            expected[level] = interval(found["expected"])
-        others |= _strict_intervals(level, found, at_0, baseline)
+            expected[level] = sure["expected"]
+        others |= _strict_intervals(level, sure, at_0, baseline)
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
     robust_areas, shares, others = (_no_surer(one, covers) for one in (robust_areas, shares, others))
     areas |= {key: robust_areas[key] for key in areas.keys() - curves.keys()}
@@ -144,10 +145,10 @@ def _no_surer(found: Mapping[Key, Interval], covers: Mapping[Key, frozenset[str]
 
 
 def _strict_intervals(
-    level: str, found: Mapping[str, Sample], at_0: Mapping[Key, tuple[Ratios, ...]], baseline: str
+    level: str, sure: Mapping[str, Interval], at_0: Mapping[Key, tuple[Ratios, ...]], baseline: str
 ) -> dict[Key, Interval]:
     """Return the intervals at tolerance 0; no worst case of the baseline's frames is above the baseline."""
-    told = {(level, name): interval(found[f"at 0 {name}"]) for one, name in at_0 if one == level}
+    told = {(level, name): sure[f"at 0 {name}"] for one, name in at_0 if one == level}
     whole = (level, baseline)
     if whole not in told:
         return told

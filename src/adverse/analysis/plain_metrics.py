@@ -138,7 +138,8 @@ def ratio_intervals(parts: Mapping[str, Parts], resamples: Resamples | None) -> 
     """Return the intervals of the metrics at one threshold that are defined; none without resamples."""
     if resamples is None:
         return {}
-    rates = {name: korn_graubard(*parts[name]) for name in RATES if parts[name][1].any()}
+    sure = resamples.confidence
+    rates = {name: korn_graubard(*parts[name], confidence=sure) for name in RATES if parts[name][1].any()}
     wanted: dict[str, Quantity] = {
         name: Recall(
             Ratios(part[:, None], whole, part[:, None], whole),

@@ -29,6 +29,7 @@ from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes, names_of_agreement, names_of_recall
 from adverse.analysis.tasks import METRICS, score_task, task_family_rows
+from adverse.analysis.unseen import unseen_rows
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.predict import ScoreTable
 from adverse.curves.ranking import Ranking, changes, rank
@@ -57,6 +58,7 @@ IN_SUMMARY = (
     "metrics",
     "relations",
     "differences",
+    "unseen",
     "visual_change",
 )
 """Further tables that summary.json holds too."""
@@ -74,6 +76,7 @@ OPTIONAL = (
     "relations.csv",
     "differences.csv",
     "stops.parquet",
+    "unseen.csv",
     "visual_change.csv",
 )
 """Files that not every analysis writes."""
@@ -237,8 +240,13 @@ def run_results(
     ranked = _ranked(working, store.run.baseline.id)
     if resamples is not None and len(working) > 1:
         lists["differences"] = _differences(working, ranked, store.run.baseline.id, resamples)
-    seen = visual_change_rows(store)
-    lists |= {"visual_change": seen} if seen else {}
+    beside = {
+        "unseen": unseen_rows(
+            [row for one in done for row in one.rows], lists.get("families", ()), store.run.baseline.id
+        ),
+        "visual_change": visual_change_rows(store),
+    }
+    lists |= {name: rows for name, rows in beside.items() if rows}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
     summary["failures"] = failure_rows(store, failures)
     summary |= _violations(relations, done)

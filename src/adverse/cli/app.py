@@ -44,6 +44,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse check RUN rules.yaml          verdicts on your rules, for CI
     adverse operate RUN rules.yaml        the threshold to set
     adverse limits study.yaml             how far conditions may go
+    adverse margins study.yaml            how near people are to being lost
     adverse view RUN                      frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, paired by log
     adverse history RUN...                one measure over many runs
@@ -93,6 +94,7 @@ app.command("report")(results.report)
 app.command("check")(checks.check)
 app.command("operate")(operation.operate)
 app.command("limits")(operation.limits)
+app.command("margins")(operation.margins)
 app.command("view")(results.view)
 app.command("compare")(checks.compare)
 app.command("history")(checks.history)

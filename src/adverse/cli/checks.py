@@ -72,7 +72,7 @@ def check(
     if is_campaign(folder):
         shown = verdicts = _suite_verdicts(folder, rules, save=save)
     else:
-        store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
+        store = finished(folder, rewrites=("verdicts/rules.",) if save else (), selected=("margins",))
         checked = check_rules(store, rules, registry=trusted_plugins(folder) if trust else None)
         verdicts = [verdict for rule in checked for verdict in rule.verdicts]
         shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])

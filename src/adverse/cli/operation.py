@@ -1,9 +1,9 @@
-"""operate, limits: at which threshold and in which conditions a system may be operated."""
+"""operate, limits, margins: at which threshold and in which conditions a system may be operated."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,6 +15,9 @@ from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from adverse.study.spec import StudyFile
+
+Found = TypeVar("Found")
 RulesPath = Annotated[
     Path, typer.Argument(metavar="RULES", help="Rules on violations or stops_in_time; docs/operation.md.")
 ]
@@ -136,31 +139,15 @@ def limits(
     at each strength: at most 5 strengths where 12 would be swept. What is not monotone is swept. Writes
     limits.html, limits.csv and limits.json, and a run folder for each SUT; finished work is not repeated.
     """
-    import contextlib
-
-    from adverse.processes import all_cores
     from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
     from adverse.requirements.limits_run import search_limits
     from adverse.store.durable import write_file
-    from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.spec import read_study
 
     file = read_study(study)
     folder = out or file.folder / "runs" / f"{file.study.name}-limits"
     console = Console(quiet=quiet)
-    watch, stop = ProgressWatcher(console), Stop()
-    count = all_cores() if workers is None else workers
-
-    def engine(logs: Path) -> Engine:
-        return LocalEngine(count, logs) if count else InlineEngine()
-
-    found = None
-    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        found = search_limits(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
-    if found is None:
-        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to resume.")
-        raise typer.Exit(EXIT_INTERRUPTED)
+    found = _searched(search_limits, file, folder, workers, console, fresh=fresh)
     for rule in found.rules:
         for table in domain_table(found, rule).abreast(SUTS_ABREAST):
             console.print(table.terminal(details=True))
@@ -170,3 +157,86 @@ def limits(
     for name, text in (("html", render_limits(found)), ("csv", whole.csv()), ("json", whole.json() + "\n")):
         write_file(folder / f"limits.{name}", text.encode())
         console.say(f"{name + ':':6}{folder / f'limits.{name}'}")
+
+
+MarginsFolder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The folder of the runs. [default: runs/NAME-margins beside the study]"),
+]
+
+
+def margins(
+    study: StudyPath,
+    out: MarginsFolder = None,
+    workers: Workers = None,
+    fresh: Fresh = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
+    """Find how far each annotated person is from being lost: the weakest strength at which they are.
+
+    \b
+    Examples:
+        adverse margins study.yaml
+        adverse margins study.yaml --out runs/margins --workers 4
+
+    The study's margins: section names conditions and the method; without it, all mutations that have a
+    strength are ascended, frame by frame, until everybody in the frame is lost. Writes margins.html,
+    margins.csv and margins.json, and a run folder for each SUT; finished work is not repeated.
+    """
+    from adverse.report.margins import (
+        margin_lines,
+        margins_json,
+        margins_table,
+        people_table,
+        render_margins,
+    )
+    from adverse.requirements.margins_run import search_margins
+    from adverse.store.durable import write_file
+    from adverse.study.spec import read_study
+
+    file = read_study(study)
+    folder = out or file.folder / "runs" / f"{file.study.name}-margins"
+    console = Console(quiet=quiet)
+    found = _searched(search_margins, file, folder, workers, console, fresh=fresh)
+    console.print(margins_table(found).terminal(details=True))
+    for line in margin_lines(found):
+        console.say(f"- {line}")
+    texts = (
+        ("html", render_margins(found)),
+        ("csv", people_table(found).csv()),
+        ("json", margins_json(found)),
+    )
+    for name, text in texts:
+        write_file(folder / f"margins.{name}", text.encode())
+        console.say(f"{name + ':':6}{folder / f'margins.{name}'}")
+
+
+def _searched(
+    search: Callable[..., Found | None],
+    file: StudyFile,
+    folder: Path,
+    workers: int | None,
+    console: Console,
+    *,
+    fresh: bool,
+) -> Found:
+    """Search limits or margins with progress; an interruption ends the command."""
+    import contextlib
+
+    from adverse.processes import all_cores
+    from adverse.study.engines import Engine, Stop
+    from adverse.study.engines.local import InlineEngine, LocalEngine
+
+    watch, stop = ProgressWatcher(console), Stop()
+    count = all_cores() if workers is None else workers
+
+    def engine(logs: Path) -> Engine:
+        return LocalEngine(count, logs) if count else InlineEngine()
+
+    found = None
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
+        found = search(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    if found is None:
+        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to resume.")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    return found

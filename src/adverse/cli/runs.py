@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -44,6 +44,16 @@ LEVELS_ABREAST = 5
 Tables = Annotated[bool, typer.Option("--tables", help="Print every table, not only the short one.")]
 RetryFaults = Annotated[
     bool, typer.Option("--retry-faults", help="Also ask again where a SUT failed or a mutation was ended.")
+]
+Until = Annotated[
+    Path | None, typer.Option("--until", metavar="RULES", help="Stop when these rules are settled.")
+]
+Looks = Annotated[int, typer.Option("--looks", help="With --until: how often the rules are looked at.")]
+SpendingName = Annotated[
+    Literal["obrien-fleming", "pocock"],
+    typer.Option(
+        help="With --until: how errors are spent; pocock stops sooner, and is less sure at the end."
+    ),
 ]
 Estimate = Annotated[
     bool, typer.Option("--estimate/--no-estimate", help="Run a few images to estimate the time.")
@@ -136,6 +146,9 @@ def run(
     retry_faults: RetryFaults = False,  # noqa: FBT002
     tables: Tables = False,  # noqa: FBT002
     estimate: Estimate = True,  # noqa: FBT002
+    until: Until = None,
+    looks: Looks = 5,
+    spending: SpendingName = "obrien-fleming",
     quiet: Quiet = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
 ) -> None:
@@ -151,13 +164,21 @@ def run(
         adverse run study.yaml --out runs/night --workers 4
         adverse run study.yaml --fresh
         adverse run study.yaml --scheduler tcp://node1:8786      # on a Dask cluster (docs/clusters.md)
+        adverse run study.yaml --until rules.yaml                # no further than the rules need
 
     Ctrl-C once finishes the work under way and stops; twice stops at once. Both can be resumed.
+    With --until, logs are run part by part until every rule is settled (docs/operation.md); the exit code is
+    then that of adverse check.
     """
     from adverse.study.spec import read_study
 
     file = read_study(study)
     folder = out or _default_folder(file.folder, file.study.name)
+    if until is not None:
+        how = engine, scheduler, workers
+        raise typer.Exit(
+            _run_until(file, until, folder, how, (looks, spending), fresh=fresh, quiet=quiet, as_json=as_json)
+        )
     code = run_and_show(
         file,
         folder,
@@ -172,6 +193,66 @@ def run(
         as_json=as_json,
     )
     raise typer.Exit(code)
+
+
+def _run_until(
+    file: StudyFile,
+    rules: Path,
+    out: Path,
+    how: tuple[str, str | None, int | None],
+    looking: tuple[int, Literal["obrien-fleming", "pocock"]],
+    *,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run a study until rules are settled, print and write what was found, and return the exit code."""
+    from adverse.report.until import cells_table, render_until, until_lines, verdict_table
+    from adverse.requirements.until_run import run_until, until_verdicts
+    from adverse.requirements.verdicts import exit_code
+    from adverse.study.engines import Stop
+
+    console = Console(quiet=quiet or as_json)
+    watch, stop = ProgressWatcher(console), Stop()
+    engine, scheduler, workers = how
+    found = None
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        open_engine(file, out / "logs", workers, engine, scheduler) as opened,
+        interrupts(stop),
+    ):
+        found = run_until(
+            file,
+            rules,
+            out,
+            opened,
+            looks=looking[0],
+            spending=looking[1],
+            watch=watch,
+            stop=stop,
+            fresh=fresh,
+        )
+    if found is None:
+        watch.note(f"stopped; finished work is kept in {out}. Run the same command to resume.")
+        return EXIT_INTERRUPTED
+    table = verdict_table(found)
+    facts = json.dumps(found.plain(), indent=1, allow_nan=False) + "\n"
+    found.store.write(
+        {
+            "until.html": render_until(found).encode(),
+            "until.csv": table.csv().encode(),
+            "until.json": facts.encode(),
+        }
+    )
+    for shown in (table, cells_table(found)):
+        console.print(shown.terminal(details=True))
+    for line in until_lines(found):
+        console.say(f"- {line}")
+    console.say(f"page: {out / 'until.html'}")
+    console.say(f"The whole study, using what is there: adverse run {file.source.path} --out {out}")
+    if as_json:
+        typer.echo(facts, nl=False)
+    return exit_code(until_verdicts(found))
 
 
 def analyze(

@@ -35,6 +35,8 @@ class Resamples:
     counts: NDArray[np.uint16]
     order: NDArray[np.int64]
     stratum: NDArray[np.int64]
+    confidence: float = 0.95
+    """That of the intervals they are drawn for."""
 
 
 def draw(logs: Sequence[str], strata: Sequence[object], *, seed: int, count: int = COUNT) -> Resamples:

@@ -157,12 +157,11 @@ LEAST_P, PRECISION = 1e-9, 0.01
 
 
 def intervals(
-    quantities: Mapping[str, Quantity], resamples: Resamples, *, confidence: float = 0.95
+    quantities: Mapping[str, Quantity], resamples: Resamples, *, confidence: float | None = None
 ) -> dict[str, Interval]:
-    """Return the interval of each quantity from the same resamples of logs."""
-    return {
-        name: interval(one, confidence=confidence) for name, one in estimate(quantities, resamples).items()
-    }
+    """Return the interval of each quantity from the same resamples of logs, at their confidence."""
+    sure = resamples.confidence if confidence is None else confidence
+    return {name: interval(one, confidence=sure) for name, one in estimate(quantities, resamples).items()}
 
 
 def interval(sample: Sample, *, confidence: float = 0.95) -> Interval:

@@ -9,7 +9,8 @@ from adverse.report.chart import Axis, Chart, Dots, Line, Panel, PanelSize
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
-from adverse.requirements.limits import Condition, ConditionLimit, rule_name
+from adverse.requirements.conditions import Condition
+from adverse.requirements.limits import ConditionLimit, rule_name
 from adverse.requirements.limits_run import StudyLimits
 from adverse.requirements.rules import Rule
 from adverse.text import counted, shown

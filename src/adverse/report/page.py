@@ -43,6 +43,7 @@ from adverse.report.run_tables import (
     metric_tables,
     prediction_tables,
     ranking_table,
+    unseen_table,
     visual_change_table,
 )
 from adverse.report.slices import range_table, slice_sentences, slice_tables
@@ -142,6 +143,7 @@ class PageTables:
     visual_change: Table | None
     hazards: Table
     predictions: Sequence[Table]
+    unseen: Table | None
     benchmark: Sequence[Table]
     classes: Sequence[Table]
     requirements: Sequence[Table]
@@ -151,7 +153,14 @@ class PageTables:
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
-        optional = (self.side_by_side, self.adr, self.rankings, self.visual_change, self.detection_range)
+        optional = (
+            self.side_by_side,
+            self.adr,
+            self.rankings,
+            self.unseen,
+            self.visual_change,
+            self.detection_range,
+        )
         return [
             *self.levels,
             *self.plain,
@@ -184,6 +193,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
         visual_change_table(summary),
         hazard_table(coverage),
         list(prediction_tables(summary)) if summary.data["task"] == "detection" else [],
+        unseen_table(summary),
         benchmark_tables(saved_benchmark(looker.store)),
         class_tables(summary),
         verdict_tables(verdicts),
@@ -260,6 +270,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         rankings=tables.rankings,
         all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),
         predictions=tables.predictions,
+        unseen=tables.unseen,
         prediction_figures=list(prediction_figures(store, summary)) if detection else [],
         figures=list(figures(store, summary)) if detection else [],
         marked=MARKED,

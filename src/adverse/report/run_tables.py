@@ -9,6 +9,7 @@ from typing import Any
 from adverse.analysis.fault_rates import retried_mark
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.unseen import ALONE
 from adverse.curves.detection_rates import REFERENCES
 from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
@@ -258,6 +259,32 @@ def prediction_tables(summary: Summary) -> Iterator[Table]:
         records = tuple(row for row in predictions if row["contextual"] == contextual)
         title = f"ADR under {contextual} from that under {records[0]['simple']}"
         yield _fit_table(f"predict {contextual}", title, records)
+
+
+def unseen_table(summary: Summary) -> Table | None:
+    """Return what the mutations of a run say about one that it does not have; None where they are too few."""
+    records = tuple(row for row in summary.data.get("unseen", ()) if row["basis"] == ALONE)
+    if not records:
+        return None
+    heads = ("level", "SUT", "clean", "worst case to be expected", "80 % interval", "held in")
+    rows = tuple(
+        (
+            Cell(row["level"]),
+            Cell(row["sut"]),
+            Cell(row["clean_area"], f"{row['clean_area']:.2f}"),
+            *_unseen_cells(row),
+            Cell(row["coverage"], f"{row['inside']} of {row['left_out']}"),
+        )
+        for row in records
+    )
+    title = "Worst-case area under an untested mutation"
+    return Table("unseen", title, columns(*heads, format=".2f"), rows, tuple(summary.data["unseen"]))
+
+
+def _unseen_cells(row: Row) -> tuple[Cell, Cell]:
+    if not row["told"]:
+        return Cell(None, "cannot be told", tone="doubt"), Cell(None)
+    return Cell(row["expected_area"]), Cell(None, f"{row['expected_low']:.2f} to {row['expected_high']:.2f}")
 
 
 def prediction_table(prediction: Predictions, name: str, title: str) -> Table:

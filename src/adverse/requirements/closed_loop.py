@@ -69,7 +69,9 @@ class ClosedLoopFigures:
             yield ClosedLoopFigure(rule.level or LEVEL, rule.setting or "", None, "the run has no such truth")
         for driven in found:
             for setting, chances in wanted.items():
-                interval = closed_loop_rate(driven.settings, rule.measure, chances)
+                interval = closed_loop_rate(
+                    driven.settings, rule.measure, chances, confidence=self.store.confidence
+                )
                 lost = TOO_FEW if driven.incomplete & chances.keys() else ""
                 yield ClosedLoopFigure(driven.level, setting, interval, lost)
 

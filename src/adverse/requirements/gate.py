@@ -71,13 +71,13 @@ class CheckedRule:
 
 def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[CheckedRule]:
     """Hold a finished run to a file of rules, as `check_run` does; what decides together stands together."""
-    store = run if isinstance(run, Store) else finished(run)
+    store = run if isinstance(run, Store) else finished(run, selected=("margins",))
     figures = RunFigures(store, registry)
     checked: list[CheckedRule] = []
     for rule in read_rules(rules, levels=store.run.levels, settings=store.groups):
         by_subject: dict[str, list[Verdict]] = {}
         many = rule.measure in BY_SETTING and rule.setting in (ANY, ANY_MILD)
-        for number, (of, verdict) in enumerate(_verdicts(figures, rule)):
+        for number, (of, verdict) in enumerate(rule_verdicts(figures, rule)):
             subject = _subject(of) if many else str(number)
             by_subject.setdefault(subject, []).append(verdict)
         checked += [CheckedRule(tuple(verdicts)) for verdicts in by_subject.values()]
@@ -160,7 +160,7 @@ def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigu
     verdicts: list[Verdict] = []
     decided: list[Verdict] = []
     for rule in read_rules(path, levels=store.run.levels, settings=store.groups):
-        mine = [verdict for _, verdict in _verdicts(figures, rule)]
+        mine = [verdict for _, verdict in rule_verdicts(figures, rule)]
         verdicts += mine
         decided += [] if figures.withheld(rule) else mine
     names = {verdict.name for verdict in decided}
@@ -188,7 +188,7 @@ def _not_of_the_run(store: Store, name: str, got: str, wanted: str | None = None
     )
 
 
-def _verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
+def rule_verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule, each with what it is of."""
     if rule.measure == REQUIREMENTS:
         for verdict in _requirements(run.store, rule):

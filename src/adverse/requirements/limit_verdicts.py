@@ -8,6 +8,7 @@ from adverse.curves.interval import Interval
 from adverse.errors import suggestion
 from adverse.mutations.settings import parse
 from adverse.plugins import Registry, load
+from adverse.requirements.conditions import is_strength
 from adverse.requirements.limits import ConditionLimit, reached, rule_name
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -23,7 +24,7 @@ def limit_verdicts(
 ) -> Iterator[Verdict]:
     """Yield one verdict for each SUT: the rule that is named holds up to the setting, for certain."""
     setting = parse(rule.setting or "", registry or load(), where="setting")
-    mine = [one for one in limits if rule_name(one.rule) == rule.of and _same(one, setting)]
+    mine = [one for one in limits if rule_name(one.rule) == rule.of and is_strength(one.condition, setting)]
     for sut in rule.sut or store.suts:
         words = f"{rule.of} of {sut} holds up to {setting_text(rule.setting or '', longest=None)}"
         found = next((one for one in mine if one.sut == sut), None)
@@ -57,15 +58,6 @@ def _verdict(rule: Rule, words: str, found: ConditionLimit, setting: Setting) ->
     reason = f"limit {condition.words(result.limit)}; {certain}{fails}"
     name = rule.name or words
     return Verdict(name, words, wanted, limit, interval, outcome, reason, found.sut)
-
-
-def _same(limit: ConditionLimit, setting: Setting) -> bool:
-    """Tell whether a setting is a strength of a condition: the same mutation and other options."""
-    first, step = limit.condition.settings[0].steps[0], setting.steps[0]
-    option = limit.condition.option
-    rest, others = ({k: v for k, v in one.options.items() if k != option} for one in (first, step))
-    number = isinstance(step.options.get(option), int | float)
-    return len(setting.steps) == 1 and number and (first.mutation, rest) == (step.mutation, others)
 
 
 def _why(rule: Rule, limits: Sequence[ConditionLimit]) -> str:

@@ -16,11 +16,10 @@ from pathlib import Path
 from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Registry
+from adverse.requirements.conditions import Condition, conditions_of
 from adverse.requirements.limits import (
-    Condition,
     ConditionLimit,
     Search,
-    conditions_of,
     limit_rules,
     read_limits,
     searches,

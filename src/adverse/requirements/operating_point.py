@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 from adverse.analysis.closed_loop import (
     LEVEL,
     STOPS_IN_TIME,
-    VIOLATIONS,
     DrivenSettings,
-    Operation,
     bad_logs,
-    drive_settings,
 )
 from adverse.analysis.compare_metrics import PairedRatios
 from adverse.analysis.detections import SutDetections, sut_detections
@@ -33,8 +30,8 @@ from adverse.curves.operating_point import Choice, Drives, Halves, Limit, choose
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.errors import StudyError, suggestion
-from adverse.levels.context import Context, run_context
-from adverse.levels.outcomes import Outcomes, positive_logs
+from adverse.levels.context import run_context
+from adverse.levels.outcomes import positive_logs
 from adverse.requirements.closed_loop import TOO_FEW, covered
 from adverse.requirements.operating_results import (
     ConditionPoint,
@@ -47,6 +44,7 @@ from adverse.requirements.operating_results import (
     RateAtPoint,
     SutOperatingPoint,
 )
+from adverse.requirements.operations import Ways, drive_all, operations_to_try, thresholds_to_try
 from adverse.requirements.rules import CLOSED_LOOP, Rule, read_rules
 from adverse.requirements.verdicts import Outcome
 from adverse.store.read import Store
@@ -88,14 +86,14 @@ def operating_points(
         mine = [rule for rule in used if not rule.sut or sut in rule.sut]
         if mine:
             detections = sut_detections(store, sut)
-            tried = _thresholds(store, detections)
-            operations = _operations(context, speeds_mps, radii_m, confirms)
-            for number, driven in enumerate(_drive_all(store, detections, context, tried, operations)):
+            tried = thresholds_to_try(store, detections)
+            operations = operations_to_try(context, speeds_mps, radii_m, confirms)
+            for number, driven in enumerate(drive_all(store, detections, context, tried, operations)):
                 named = (None, LEVEL, driven.level) if number == 0 else (driven.level,)
                 if wanted := [rule for rule in mine if rule.level in named]:
-                    ways = _Ways(operations, tried)
+                    ways = Ways(operations, tried)
                     points.append(_Search(store, detections, driven, ways, wanted, dealt).result())
-    tried_ways = len(_operations(context, speeds_mps, radii_m, confirms))
+    tried_ways = len(operations_to_try(context, speeds_mps, radii_m, confirms))
     unused = tuple(rule for rule in known if rule not in used)
     return OperatingPoints(store.run.name, used, unused, dealt, tried_ways, tuple(points))
 
@@ -136,94 +134,6 @@ def _refuse(store: Store, path: Path, rules: Sequence[Rule]) -> None:
                 )
 
 
-def _thresholds(store: Store, detections: SutDetections) -> NDArray[np.float32]:
-    """Return the thresholds to try, falling: those of the shared sensitivities, and the present one."""
-    present = operating_threshold(store, detections).score
-    return np.unique(np.append(detections.sensitivity.thresholds, present))[::-1]
-
-
-class _Ways(NamedTuple):
-    """All that is tried, in this order: each threshold of the first operation, of the second, ...
-
-    The study's own operation comes last.
-    """
-
-    operations: tuple[Operation, ...]
-    thresholds: NDArray[np.float32]
-
-    def operation(self, k: int) -> Operation:
-        return self.operations[k // len(self.thresholds)]
-
-    def threshold(self, k: int) -> float:
-        return float(self.thresholds[k % len(self.thresholds)])
-
-    def block(self, operation: Operation) -> slice:
-        """Return the places of all thresholds of an operation."""
-        first = self.operations.index(operation) * len(self.thresholds)
-        return slice(first, first + len(self.thresholds))
-
-    @property
-    def size(self) -> int:
-        return len(self.operations) * len(self.thresholds)
-
-
-def _operations(
-    context: Context, speeds_mps: Sequence[float], radii_m: Sequence[float], confirms: Sequence[int]
-) -> tuple[Operation, ...]:
-    """Return every combination, the study's own last."""
-    if context.robot is None:
-        return ()
-    own = Operation.of(context.robot)
-    every = [
-        Operation(speed, radius, confirm)
-        for speed in sorted({*speeds_mps} or {own.max_speed_mps}, reverse=True)
-        for radius in sorted({*radii_m} or {own.control_radius_m})
-        for confirm in sorted({*confirms} or {own.confirm}, reverse=True)
-    ]
-    for operation in every:
-        operation.robot(context.robot)  # raises where there is no such robot
-        if operation.confirm < 1:
-            raise StudyError(
-                "a robot believes one image at least",
-                where="--confirm",
-                got=str(operation.confirm),
-                fix="Give 1 or more.",
-            )
-    return (*(one for one in every if one != own), own)
-
-
-def _drive_all(
-    store: Store,
-    detections: SutDetections,
-    context: Context,
-    thresholds: NDArray[np.float32],
-    operations: Sequence[Operation],
-) -> Iterator[DrivenSettings]:
-    """Yield the outcomes of all operations, for each kind of truth, beside each other like thresholds."""
-    driven = [drive_settings(store, detections, context, thresholds, operation) for operation in operations]
-    for of_kind in zip(*driven, strict=True):
-        settings = {name: _beside([one.settings[name] for one in of_kind]) for name in of_kind[0].settings}
-        yield DrivenSettings(of_kind[0].level, settings, of_kind[0].incomplete)
-
-
-def _beside(parts: Sequence[Outcomes]) -> Outcomes:
-    """Return outcomes of the same logs as those of one robot with more thresholds.
-
-    A log counts where it was driven by all; the truth's time is the least, that of the highest speed.
-    """
-    truths = np.min([part.truths for part in parts], axis=0)
-    exposure = np.min([part.exposure for part in parts], axis=0)
-    hits, violations = (
-        np.concatenate(arrays, axis=1) * truths[:, None]
-        for arrays in ([part.hits for part in parts], [part.beside[VIOLATIONS] for part in parts])
-    )
-    cost = np.concatenate([part.cost for part in parts], axis=1) * (exposure > 0)[:, None]
-    first = parts[0]
-    return Outcomes(
-        first.logs, hits, truths, cost, exposure, first.kind, first.left_out, {VIOLATIONS: violations}
-    )
-
-
 class _Demand(NamedTuple):
     """A rule, what it is about (by setting, the chance of each setting; "" for conditions), and its limit."""
 
@@ -240,7 +150,7 @@ class _Search:
         store: Store,
         detections: SutDetections,
         driven: DrivenSettings,
-        ways: _Ways,
+        ways: Ways,
         rules: Sequence[Rule],
         seed: int,
     ) -> None:

@@ -23,6 +23,8 @@ RATES = ("fault_rate", "outage_rate")
 REQUIREMENTS = "requirements"
 LIMIT = "limit"
 """How far a condition may go: up to a setting at least, by a rule of the study's limits."""
+MARGIN = "margin"
+"""The share of those found on clean images that are found at every strength up to a setting."""
 AGREEMENT = "agreement"
 """What recall is called where clean answers stand in for annotations."""
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
@@ -46,6 +48,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     RELATION_VIOLATIONS: ("relation", "setting"),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     LIMIT: ("setting", "of"),
+    MARGIN: ("setting",),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
 """The measures, and the keys that each one needs."""
@@ -61,6 +64,7 @@ WORDS = {
     "expected_area": "expected area",
     "adr": "ADR",
     RELATION_VIOLATIONS: "share of violations",
+    MARGIN: "share of those found on clean images that stay found,",
     "f1": "F1",
     "false_positives_per_image": "false positives per image",
     "ap50": "AP50",
@@ -313,7 +317,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
 
 def _check_direction(source: YamlFile, number: int, rule: Rule, limit: str) -> None:
     """Raise where a limit would demand that a metric be bad."""
-    if rule.measure not in (*BY_SETTING, *RATES):
+    if rule.measure not in (*BY_SETTING, *RATES, MARGIN):
         return
     wanted, better = ("at_most", "lower") if rule.measure in LOWER_IS_BETTER else ("at_least", "higher")
     if limit != wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -13,14 +13,18 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
+from adverse.mutations.settings import parse
 from adverse.plugins import Registry, load
 from adverse.requirements.closed_loop import ClosedLoopFigures
+from adverse.requirements.conditions import is_strength
 from adverse.requirements.limits import ConditionLimit, run_limits
+from adverse.requirements.margins import ConditionMargins, RunMargins, step_of
 from adverse.requirements.rules import (
     AGREEMENT,
     BY_SETTING,
     CLOSED_LOOP,
     COUNTS,
+    MARGIN,
     PERCENT,
     PLAIN,
     RATES,
@@ -44,6 +48,7 @@ TABLES = {
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 WITHHELD = "the level or relation is of a plug-in that was not run; give --trust if you trust it"
+SEARCHED = "the run is a search, which chose its frames by what was found on them; run the whole study"
 MIXED = "mixed environments"
 RECALL = "recall"
 SHIFTED = "truth and images may be shifted against each other"
@@ -87,6 +92,12 @@ class RunFigures:
             return self._summary
         return run_results(self.store, registry=self.registry, partial=True).summary
 
+    @property
+    def _searched(self) -> bool:
+        """Whether frames were chosen by what was found on them, so that most figures would be biased."""
+        selection = self.store.run.selection
+        return selection is not None and selection.kind == "margins"
+
     @cached_property
     def limits(self) -> list[ConditionLimit]:
         """The condition limits that the run was made to search, worked out again."""
@@ -101,7 +112,11 @@ class RunFigures:
     def figures(self, rule: Rule) -> Iterator[RunFigure]:
         """Yield one figure for each SUT and level that a rule covers, none left out."""
         for sut in rule.sut or self.store.suts:
-            if sut not in self.store.suts:
+            if sut in self.store.suts and rule.measure == MARGIN:
+                yield replace(self._margin(rule, sut), sut=sut)
+            elif self._searched:
+                yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=SEARCHED, sut=sut)
+            elif sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
                 yield RunFigure(sut, None, doubt=why)
             elif rule.measure == "quarantined":
@@ -112,7 +127,7 @@ class RunFigures:
 
     def remarks(self, sut: str) -> tuple[str, ...]:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
-        counts = self.summary.data["counts"].get(sut)
+        counts = None if self._searched else self.summary.data["counts"].get(sut)
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
         if self.store.run.truth is not None:
             doubts.append(f"label-free: compared with {self.store.run.truth.name}, not with annotations")
@@ -152,6 +167,30 @@ class RunFigures:
             yield from self._driven(rule, sut)
         else:
             yield from self._levels(rule, sut)
+
+    def _margin(self, rule: Rule, sut: str) -> RunFigure:
+        """Return the share of those found on clean images that are found at all strengths up to a setting."""
+        of = f"{sut} up to {rule.setting}"
+        if self.store.task != "detection" or self.store.run.truth is not None:
+            return RunFigure(of, None, doubt="margins are of annotated objects of detectors")
+        setting = parse(rule.setting or "", self.registry or load(), where="setting")
+        mine = [one for one in self._margins(sut) if is_strength(one.condition, setting)]
+        step = step_of(mine[0].condition, setting) if mine else None
+        if not mine:
+            why = "the run does not have this mutation in several strengths; adverse margins searches them"
+            return RunFigure(of, None, doubt=why)
+        if step is None:
+            furthest = mine[0].condition.words(len(mine[0].condition.values))
+            return RunFigure(of, None, doubt=f"the run goes no further than {furthest}")
+        point = mine[0].survival[step]
+        if point.share is None:
+            return RunFigure(of, None, doubt="insufficient: nobody is found on clean images")
+        note = "" if point.interval is None else _care(point.interval)
+        return RunFigure(of, point.share, point.interval, note=note or "the run has no intervals")
+
+    @cached_property
+    def _margins(self) -> Callable[[str], list[ConditionMargins]]:
+        return cache(RunMargins(self.store, self.registry or load()).of_sut)
 
     def _driven(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         for level, setting, interval, doubt in self._closed_loop.figures(rule, sut):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from adverse.content import ChangedError
 from adverse.errors import IncompleteError, StoreError
 from adverse.store.folder import RunFolder, refuse_other_format
 from adverse.store.read import Store
+from adverse.store.selection import SelectionKind
 from adverse.store.verify import verify
 
 
-def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
+def finished(path: Path, *, rewrites: Sequence[str] = (), selected: Sequence[SelectionKind] = ()) -> Store:
     """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
 
     Every file of the folder is hashed, once, and what was worked out must be of the state that the run is in
     now. Only files that the caller is about to make again may be different: `rewrites` says how their names
-    begin, and `tolerated` of the store what was wrong with them.
+    begin, and `tolerated` of the store what was wrong with them. A run that a search chose the frames of is
+    opened to those who say that they know how to read it: `selected`.
     """
     folder = RunFolder(path)
     manifest = folder.read_manifest()
     refuse_other_format(folder, manifest)
+    _refuse_selected(folder, manifest, selected)
     if manifest["status"] == "incomplete" and manifest["changed"]:
         changed = {Path(name): sha256 for name, sha256 in manifest["changed"].items()}
         raise ChangedError(changed, where=path)
@@ -44,6 +48,29 @@ def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
     store.tolerated = checked.tolerated
     _refuse_mixed(store)
     return store
+
+
+def _refuse_selected(folder: RunFolder, manifest: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise for a run whose frames were chosen by its own answers: most figures of it would be biased."""
+    part = manifest.get("selection")
+    if part is None or part["kind"] in known:
+        return
+    what, fix = SELECTED_WORDS[part["kind"]]
+    study = manifest.get("study", {}).get("file", "STUDY")
+    raise StoreError(what, where=str(folder.path), fix=fix.format(run=folder.path, study=study))
+
+
+SELECTED_WORDS = {
+    "margins": (
+        "the run is a search for margins: its frames were chosen by what was found on them",
+        "See margins.html beside it, or run the whole study: adverse run {study}",
+    ),
+    "until": (
+        "the run stopped early, when its rules were settled: intervals of other figures would claim too much",
+        "See until.html in it, or go on to the whole study: adverse run {study} --out {run}",
+    ),
+}
+"""Why a run of a selection is not to be read as one of everything, and what to do instead."""
 
 
 def _older_results(folder: RunFolder) -> str | None:

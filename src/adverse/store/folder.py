@@ -7,6 +7,7 @@ frames.parquet      every frame: log, split, pose, camera
 truth.parquet       every true object
 inputs.parquet      every input file and its hash
 cells.parquet       every finished cell, and the file that holds it
+selection.parquet   what a search asked for: every frame, setting and SUT; runs of all of them have none
 journal             one line for each finished unit; what is in it survives a power cut
 detections/         one Parquet file for each finished unit
 results/            curves, tables, summary.json; a pure function of the above
@@ -38,14 +39,15 @@ from adverse.store.seal_list import read_seals
 FORMAT = 7
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
-    ".": r"(manifest|seals|status)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
-    r"|(report|requirements)\.html|requirements\.csv|report_film\.webp|signature\.dsse\.json",
+    ".": r"(manifest|seals|status)\.json|study\.yaml|(frames|truth|inputs|cells|selection)\.parquet|journal"
+    r"|(report|requirements|until)\.html|requirements\.csv|until\.(csv|json)|report_film\.webp"
+    r"|signature\.dsse\.json",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
     "results": r"(attempts|curves|frames|objects|outcomes|required|sensitivity|slice_members)\.parquet"
     r"|(stops|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
     r"|(adr|detection_range|differences|drive|expected|families|loop|loop_rates|magnitudes|means|metrics)\.csv"
-    r"|(outstanding_slices|plain_metrics|relations|required|slices|visual_change)\.csv"
+    r"|(outstanding_slices|plain_metrics|relations|required|slices|unseen|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
     "analysis": r"[0-9a-f]{32}\.arrow",
     "verdicts": r"(rules|requirements)\.json|rules\.yaml",
@@ -70,6 +72,7 @@ class RunFolder(OwnedFolder):
         self.truth = path / "truth.parquet"
         self.inputs = path / "inputs.parquet"
         self.cells = path / "cells.parquet"
+        self.selection = path / "selection.parquet"
         self.journal = path / "journal"
         self.detections = path / "detections"
         self.verdicts = path / "verdicts"
@@ -85,7 +88,7 @@ class RunFolder(OwnedFolder):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest with the hashes of the files that results are made from, and of itself."""
-        sealed = [self.study, self.frames, self.truth, self.inputs]
+        sealed = [self.study, self.frames, self.truth, self.inputs, self.selection]
         if manifest["status"] != "running":  # while units are done, the journal still grows
             sealed += [self.cells, self.journal]
         if manifest["status"] == "complete":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import duckdb
@@ -15,6 +17,8 @@ import pyarrow.parquet as pq
 from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.records import SCHEMA
+
+_ALL_OF_SPLIT = "p.split = 'test' OR d.setting = $baseline"
 
 
 class DetectionFiles:
@@ -38,6 +42,13 @@ class DetectionFiles:
         if settings is not None:
             cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(list(settings), pa.string())))
         return cells if frames is None else self._with_frames(cells, frames)
+
+    def of_frames(self, frames: Sequence[str]) -> DetectionFiles:
+        """Return the same of some frames; files hold either such frames alone or none of them."""
+        part = copy.copy(self)
+        part.__dict__.pop("frames", None)
+        part.cells = self._with_frames(self.cells, frames)
+        return part
 
     def select(
         self, columns: str, cells: pa.Table | None = None, tail: str = "", **named: str | list[str]
@@ -81,29 +92,50 @@ class DetectionFiles:
     def misfiled(self, settings: Sequence[str], suts: Sequence[str]) -> list[str]:
         """Say for which settings and SUTs there is not exactly one row for each frame of the plan.
 
-        The first setting is the baseline, which is run on all frames; the others are run on those to test.
+        The first setting is the baseline, which is run on all frames; the others are run on those to test;
+        where a search chose what is run, all of what it asked for.
         """
-        counted = """LEFT JOIN planned p ON p.frame = d.frame AND (p.split = 'test' OR d.setting = $baseline)
-            GROUP BY d.setting, d.sut"""
+        chosen = self._selected is not None
+        which = "p.setting = d.setting AND p.sut = d.sut" if chosen else _ALL_OF_SPLIT
+        counted = f"LEFT JOIN planned p ON p.frame = d.frame AND ({which}) GROUP BY d.setting, d.sut"
         columns = "d.setting, d.sut, count(*), count(DISTINCT p.number), count(p.number)"
-        table = self.select(columns, tail=counted, baseline=settings[0])
+        named = {} if chosen else {"baseline": settings[0]}
+        table = self.select(columns, tail=counted, **named)
         columns_of = [] if table is None else [column.to_pylist() for column in table.columns]
         found = {(setting, sut): counts for setting, sut, *counts in zip(*columns_of, strict=True)}
-        tested = pc.sum(pc.equal(self._planned["split"], "test")).as_py() or 0
+        numbers = self._numbers(settings, suts)
         wrong = []
-        for place, setting in enumerate(settings):
-            wanted = tested if place else self._planned.num_rows
+        for setting in settings:
             for sut in suts:
+                wanted = numbers.get((setting, sut), 0)
                 number, frames, planned = found.get((setting, sut), [0, 0, 0])
                 if not number == frames == planned == wanted:
                     rows = f"{number} rows, {number - planned} of them not planned"
                     wrong.append(f"{sut}, {setting}: {rows}, of {frames} of the {wanted} planned frames")
         return wrong
 
+    def _numbers(self, settings: Sequence[str], suts: Sequence[str]) -> dict[tuple[str, str], int]:
+        """Return how many frames are planned under each setting by each SUT."""
+        if self._selected is not None:
+            pairs = zip(*(self._selected[name].to_pylist() for name in ("setting", "sut")), strict=True)
+            return dict(Counter(pairs))
+        tested = pc.sum(pc.equal(self._planned["split"], "test")).as_py() or 0
+        whole = self._planned.num_rows
+        return {(one, sut): tested if place else whole for place, one in enumerate(settings) for sut in suts}
+
+    @functools.cached_property
+    def _selected(self) -> pa.Table | None:
+        """What a search asked for; None where everything is run."""
+        path = self.folder.selection
+        return pq.read_table(path) if path.exists() else None
+
     @functools.cached_property
     def _planned(self) -> pa.Table:
         """The frames of the plan, their splits, and a number for each, which is faster to count."""
-        table = pq.read_table(self.folder.frames, columns=["frame", "split"])
+        if self._selected is not None:
+            table = self._selected
+        else:
+            table = pq.read_table(self.folder.frames, columns=["frame", "split"])
         return table.append_column("number", pa.array(range(table.num_rows), pa.int32()))
 
     def _query(

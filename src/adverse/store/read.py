@@ -8,9 +8,10 @@ it finished.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ from adverse.store.tables import (
 )
 from adverse.types import Task
 
+CONFIDENCE = 0.95
+
 
 class Store:
     """Reads a run; code that makes or shows numbers gets it from `finished`, which checks the files first."""
@@ -68,8 +71,37 @@ class Store:
             )
         self._detections = DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
+        self._logs: frozenset[str] | None = None
+        self.confidence = CONFIDENCE
+        """That of the intervals of all figures."""
         self.tolerated: tuple[AdverseError, ...] = ()
         """What was wrong with files that whoever opened the run is about to make again."""
+
+    def of_logs(self, logs: Collection[str], *, confidence: float) -> Store:
+        """Return the run as if its test split had some logs only, for intervals at another confidence.
+
+        No file of detections may hold frames of two logs, as in runs that were cut log by log.
+        """
+        part = copy.copy(self)
+        part.restrict(frozenset(logs), confidence)
+        return part
+
+    def restrict(self, logs: frozenset[str], confidence: float) -> None:
+        """Forget what was read of other test logs; of a copy that nobody has seen yet."""
+        for name in list(self.__dict__):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del self.__dict__[name]
+        self._logs, self.confidence = logs, confidence
+        self._detections = self._detections.of_frames(self.frames.ids)
+
+    @cached_property
+    def _frame_rows(self) -> pa.Table:
+        """The frames as frames.parquet holds them: all, or the validation frames and those of some logs."""
+        table = pq.read_table(self.folder.frames)
+        if self._logs is None:
+            return table
+        mine = pc.is_in(table["log"], value_set=pa.array(sorted(self._logs), pa.string()))
+        return table.filter(pc.or_(pc.not_equal(table["split"], "test"), mine))
 
     @cached_property
     def state(self) -> str:
@@ -139,7 +171,7 @@ class Store:
     @cached_property
     def frames(self) -> Frames:
         """The frames of the validation and test split."""
-        table = pq.read_table(self.folder.frames)
+        table = self._frame_rows
         log = table["log"].combine_chunks().dictionary_encode()
         return Frames(
             tuple(table["frame"].to_pylist()),
@@ -155,6 +187,8 @@ class Store:
     def truth_rows(self) -> pa.Table:
         """All true objects as truth.parquet holds them; in a label-free run what stands in for them."""
         table = pq.read_table(self.folder.truth)
+        if self._logs is not None:
+            table = table.filter(pc.is_in(table["frame"], value_set=pa.array(self.frames.ids, pa.string())))
         source = self.run.truth
         if source is None:
             return table
@@ -203,13 +237,13 @@ class Store:
     @cached_property
     def mask_sizes(self) -> tuple[tuple[int, int] | None, ...]:
         """The (height, width) of each frame's masks; None where there are none."""
-        sizes = pq.read_table(self.folder.frames, columns=["mask_size"])["mask_size"].to_pylist()
+        sizes = self._frame_rows["mask_size"].to_pylist()
         return tuple(None if size is None else (size[0], size[1]) for size in sizes)
 
     @cached_property
     def voids(self) -> tuple[bytes | None, ...]:
         """The pixels of each frame in which nothing is evaluated, as a mask; None where there are none."""
-        return tuple(pq.read_table(self.folder.frames, columns=["void"])["void"].to_pylist())
+        return tuple(self._frame_rows["void"].to_pylist())
 
     @cached_property
     def truth_ids(self) -> NDArray[np.int64]:
@@ -334,7 +368,7 @@ class Store:
     @cached_property
     def categories_shown(self) -> tuple[str | None, ...]:
         """What each frame shows, in data for classifiers."""
-        return tuple(pq.read_table(self.folder.frames, columns=["category"])["category"].to_pylist())
+        return tuple(self._frame_rows["category"].to_pylist())
 
     def pixel_counts(self, sut: str) -> dict[str, PixelCounts]:
         """Return the confusion counts of a segmenter, by setting."""

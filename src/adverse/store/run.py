@@ -67,6 +67,14 @@ class TruthSource:
 
 
 @dataclass(frozen=True)
+class RunSelection:
+    """Why a run is only a part of all frames, settings and SUTs, and what its search says of itself."""
+
+    kind: Literal["margins", "until"]
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class RunData:
     """The data set of a run."""
 
@@ -135,6 +143,8 @@ class Run:
     provenance: Provenance
     kills: Mapping[str, int] = field(default_factory=dict)
     """How often the whole run was killed while a SUT had work left, by SUT."""
+    selection: RunSelection | None = None
+    """Which part of the frames, settings and SUTs was run; None: all of them."""
     truth: TruthSource | None = None
     """What stands in for annotations in a label-free run: figures are then agreement, not recall."""
 
@@ -232,6 +242,9 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             notes=dict(data["notes"]),
         ),
         provenance=_provenance(manifest),
+        selection=None
+        if (part := manifest.get("selection")) is None
+        else RunSelection(part["kind"], part["facts"]),
         truth=None if (told := statistics.get("truth")) is None else TruthSource(told["sut"], told["score"]),
         kills={str(sut): int(count) for sut, count in manifest.get("kills", {}).items()},
     )

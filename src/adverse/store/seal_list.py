@@ -27,8 +27,8 @@ ANALYSIS = "analysis"
 PLACES = ("results", ANALYSIS, "verdicts", "report_tables")
 """The sub-folders that hold nothing but sealed files."""
 DERIVED = re.compile(
-    r"(results|analysis|verdicts|report_tables)/\w[\w.-]*|(report|requirements|fuzz)\.html|requirements\.csv"
-    r"|report_film\.webp|signature\.dsse\.json"
+    r"(results|analysis|verdicts|report_tables)/\w[\w.-]*|(report|requirements|fuzz|until)\.html|requirements\.csv"
+    r"|until\.(csv|json)|report_film\.webp|signature\.dsse\.json"
 )
 """The files that are computed from others; nothing else is deleted because a list says so."""
 BASE = re.compile(r"study\.yaml|log|times\.jsonl|logs/\w[\w.-]*")

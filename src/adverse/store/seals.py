@@ -47,6 +47,7 @@ OLDER = (
 def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
     """Return the hash of all that results are made from; the same however the work was cut or ordered."""
     tables = {name: manifest["files"].get(name) for name in TABLES}
+    tables |= {name: sha256 for name, sha256 in manifest["files"].items() if name == "selection.parquet"}
     used = set(pq.read_table(folder.cells, columns=["file"])["file"].to_pylist())
     detections = {unit.file: unit.sha256 for unit in RunJournal(folder.journal).entries if unit.file in used}
     whole = [_decisive(manifest), tables, detections]
@@ -78,7 +79,8 @@ def states_of_suts(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, 
 def _decisive(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a manifest that decide results."""
     study = {key: value for key, value in manifest["study"].items() if key not in ("file", "folder")}
-    return {"study": study, **{key: manifest.get(key) for key in DECIDES}}
+    selected = {"selection": manifest["selection"]} if "selection" in manifest else {}
+    return {"study": study, **{key: manifest.get(key) for key in DECIDES}, **selected}
 
 
 def write_derived(folder: OwnedFolder, state: str, files: Mapping[str, bytes]) -> None:
@@ -297,6 +299,7 @@ MADE_BY = {
     "verdicts/rules.": "adverse check {run} RULES --save",
     "verdicts/": "adverse requirements check FILE --out {run}",
     "requirements.": "adverse report {run}",
+    "until.": "adverse run STUDY --until RULES --out {run}",
     SIGNATURE: "adverse seal {run} --key KEY --replace",
 }
 """The commands that write derived files, by how the names of these begin."""

@@ -20,6 +20,7 @@ from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.store.records import table_bytes
 from adverse.store.run import setting_entry
+from adverse.store.selection import Selection, selection_table
 from adverse.study.needs import robot_of, truth_source
 from adverse.study.plan import StudyPlan, conditions_of, levels_of
 from adverse.suts.fingerprint import hashes_of
@@ -58,6 +59,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "masks": study.masks,
             "seed": study.seed,
             **({} if study.noise == "own" else {"noise": study.noise}),
+            **({"log_by_log": True} if plan.file.log_by_log else {}),
             "file": str(plan.file.source.path),
             "folder": str(plan.file.folder),
         },
@@ -114,9 +116,16 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "quarantine_budget": study.quarantine_budget,
             "visual_change": study.visual_change,
         },
+        **_selected(plan),
         "warnings": list(plan.warnings),
         "engine": {"name": engine, "workers": workers},
     }
+
+
+def _selected(plan: StudyPlan) -> dict[str, Any]:
+    """Return what the manifest says of a search that chose what is run; nothing where all is run."""
+    part = plan.file.selection
+    return {} if part is None else {"selection": {"kind": part.kind, "facts": dict(part.facts)}}
 
 
 def _operating_point(plan: StudyPlan, sut: str) -> tuple[float | None, float | None]:
@@ -250,6 +259,13 @@ def truth_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
         for row in range(len(frame.truth.ids))
     ]
     return table_bytes(pa.Table.from_pylist(rows, schema=TRUTH))
+
+
+def planned_table(plan: StudyPlan, selection: Selection) -> bytes:
+    """Return all that a search asked for; validation frames are run as in every run."""
+    logs = [log for log in plan.dataset.logs if log.split == "validation"]
+    others = [(frame.id, task.name) for log in logs for frame in log.frames for task in plan.job.suts]
+    return selection_table(selection, plan.job.settings[0].id, others)
 
 
 def inputs_table(inputs: Mapping[Path, str]) -> bytes:

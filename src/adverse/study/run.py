@@ -7,6 +7,7 @@ and the next one asks again.
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,14 @@ from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
 from adverse.study.plan import StudyPlan, make_plan
-from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
+from adverse.study.provenance import (
+    cells_table,
+    describe,
+    frames_table,
+    inputs_table,
+    planned_table,
+    truth_table,
+)
 from adverse.study.shifted_truth import shift_warnings
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
@@ -179,6 +187,15 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def _as_begun(file: StudyFile, folder: RunFolder) -> StudyFile:
+    """Return a study cut into units as in the folder, so that what a search ran there serves again."""
+    with contextlib.suppress(StoreError):
+        if folder.read_manifest().get("study", {}).get("log_by_log") and not file.log_by_log:
+            file = copy.copy(file)
+            file.log_by_log = True
+    return file
+
+
 def _ended(folder: RunFolder) -> str | None:
     """Return when the last unit of an earlier run in this folder was done."""
     with contextlib.suppress(StoreError):  # none there, or damaged: the run is told so elsewhere
@@ -244,6 +261,7 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     journal = RunJournal(folder.journal)
     again = [f"detections/{name} was changed or lost" for name in _forget_lost(folder, journal)]
     again += forget_changed(journal, _files_read(folder))
+    file = _as_begun(file, folder)
     plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
     if folder.manifest.exists():
         with contextlib.suppress(StoreError):
@@ -261,6 +279,7 @@ def _prepare(
         watch.note(f"detections/{name} was changed or lost; its part is run again")
     for line in forget_changed(journal, _files_read(folder)):
         watch.note(f"{line}; what rests on it is run again")
+    file = _as_begun(file, folder)
     limit_s = file.study.mutation_timeout_s
     plan = make_plan(file, journal.settled(mutation_timeout_s=limit_s, retry_faults=retry_faults))
     if plan.blocked:
@@ -283,6 +302,10 @@ def _prepare(
     write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.truth, truth_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.inputs, inputs_table(plan.inputs))
+    if file.selection is not None:
+        write_file(folder.selection, planned_table(plan, file.selection))
+    else:
+        folder.selection.unlink(missing_ok=True)
     folder.write_manifest(_running(manifest, basis))
     used = environments_in_use(journal, plan.keys, basis)
     _warn(watch, mixture({**used, environment_id(environment()): environment()} if plan.to_do else used))

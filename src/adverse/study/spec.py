@@ -21,6 +21,7 @@ from pydantic import (
 from adverse.errors import StudyError, suggestion
 from adverse.plain_files import read_plain
 from adverse.plugins import Positive
+from adverse.store.selection import Selection
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import LocalizeOn, Localizer, Noise, Task
@@ -298,6 +299,7 @@ class Study(_Section):
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
+    margins: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @property
@@ -389,6 +391,8 @@ class StudyFile:
     def __init__(self, source: YamlFile, detectors: Mapping[str, Any] | None = None) -> None:
         self.source = source
         self.detectors = detectors or {}
+        self.selection: Selection | None = None  # what of it is run, where a search chooses that
+        self.log_by_log = False  # whether no unit holds frames of two logs
         self.unlabelled = False  # whether frames need no truth: answers are only compared with each other
         self.folder = source.path.resolve().parent
         self.study = _validated(source)

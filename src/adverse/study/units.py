@@ -37,20 +37,19 @@ def cut_into_units(
         for setting in job.settings
     }
     repeated = _repeated([frame.id for frame in frames_of(dataset)])
-    for split in ("validation", "test"):
-        logs = [log for log in dataset.logs if log.split == split]
-        chosen = range(len(job.settings)) if split == "test" else range(1)
-        for frames in _chunks(logs, file.study.unit_frames):
+    for split, logs, pairs in _parts(file, dataset, job):
+        for frames in _chunks(logs, file.study.unit_frames, apart=file.log_by_log):
             plain = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=False)))
             deep = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=True)))
             cells = []
-            for s in chosen:
+            for s, mine in pairs.items():
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} or setting.drift else []
                 draws += [] if setting.drift is None else [f"{moment_s(frame)!r}" for frame in frames]
                 draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
-                for k, task in enumerate(job.suts):
+                for k in mine:
+                    task = job.suts[k]
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
                     if task.positions is not None:
@@ -65,6 +64,28 @@ def cut_into_units(
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
             yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)
+
+
+Pairs = Mapping[int, Sequence[int]]
+"""The SUTs, by number, that are run under each setting, by number."""
+
+
+def _parts(file: StudyFile, dataset: Dataset, job: StudyJob) -> Iterator[tuple[str, list[Log], Pairs]]:
+    """Yield the logs that are run alike, and under which settings by which SUTs: by split, or by batch."""
+    every = range(len(job.suts))
+    validation, test = ([log for log in dataset.logs if log.split == one] for one in ("validation", "test"))
+    yield "validation", validation, {0: every}
+    if file.selection is None:
+        yield "test", test, dict.fromkeys(range(len(job.settings)), every)
+        return
+    settings = {setting.id: number for number, setting in enumerate(job.settings)}
+    suts = {task.name: number for number, task in enumerate(job.suts)}
+    for batch in file.selection.batches:
+        wanted, pairs = set(batch.frames), dict[int, list[int]]()
+        for setting, sut in batch.cells:
+            pairs.setdefault(settings[setting], []).append(suts[sut])
+        logs = [replace(log, frames=tuple(one for one in log.frames if one.id in wanted)) for log in test]
+        yield "test", [log for log in logs if log.frames], dict(sorted(pairs.items()))
 
 
 def _pixel_parts(
@@ -95,11 +116,11 @@ def _repeated(frames: Sequence[str]) -> frozenset[str]:
     return frozenset(drawn | {frames[int(k * step)] for k in range(min(LEAST_REPEATED, len(frames)))})
 
 
-def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:
-    """Cut logs into runs of at most `size` frames; short logs (single images) share one."""
+def _chunks(logs: Iterable[Log], size: int, *, apart: bool) -> Iterator[tuple[Frame, ...]]:
+    """Cut logs into runs of at most `size` frames; short logs (single images) share one, if not `apart`."""
     waiting: list[Frame] = []
     for log in logs:
-        if waiting and len(waiting) + len(log.frames) > size:
+        if waiting and (apart or len(waiting) + len(log.frames) > size):
             yield tuple(waiting)
             waiting = []
         if len(log.frames) < size:

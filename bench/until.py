@@ -1,0 +1,224 @@
+"""How often a run that stops early is wrong, how often it says what the whole run says, and what it saves.
+
+Logs are drawn in worlds whose true figure is known, 40 with people and 40 without, and looked at as `adverse
+run --until` does: five looks, the same intervals, the same rules of settling. *False PASS*: a PASS although
+the true figure breaks the limit; 3 % are allowed in every cell. *Same*: the verdict of all 80 logs at 95 %.
+*Opposite*: PASS where that is FAIL, or the reverse. The last table is of studies: a SUT under nine mutations,
+each with a true figure of its own, dropped when its rule is settled; the clean images are run to the end.
+
+    python bench/until.py --repetitions 2000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from adverse.curves.bootstrap import draw
+from adverse.curves.group_sequential import Spending, boundaries, look_confidence
+from adverse.curves.interval import Interval, korn_graubard
+from adverse.curves.quantities import Area, Ratios
+from adverse.curves.studentized import intervals
+from adverse.requirements.until import LEAST_LOGS, LOOKS, staged
+from adverse.seeds import generator
+
+LOGS, FRAMES, LEVELS = 40, 12, 15
+MUTATIONS = 9
+
+
+class World(NamedTuple):
+    """A figure, its true value, and the least (or most) that a rule allows."""
+
+    name: str
+    kind: str
+    true: float
+    limit: float
+
+
+WORLDS = (
+    World("violations 20 %, at most 20 %", "violations", 0.2, 0.2),
+    World("violations 5 %, at most 20 %", "violations", 0.05, 0.2),
+    World("violations 45 %, at most 20 %", "violations", 0.45, 0.2),
+    World("recall 0.6, at least 0.6", "recall", 0.6, 0.6),
+    World("recall 0.85, at least 0.6", "recall", 0.85, 0.6),
+    World("recall 0.3, at least 0.6", "recall", 0.3, 0.6),
+    World("area at its limit", "area", 0.5, 0.0),
+    World("area at its limit, one alarm log in seven", "alarms", 0.5, 0.0),
+    World("area well above its limit, one alarm log in seven", "alarms", 0.5, -0.25),
+)
+"""Of areas the limit is given as a distance from the true one, which is that of very many logs."""
+
+
+class Logs(NamedTuple):
+    """What logs say: `hits` of `trials` (P,) with people; alarms (N, K) of those without, found (P, K)."""
+
+    hits: np.ndarray
+    trials: np.ndarray
+    found: np.ndarray
+    alarms: np.ndarray
+
+
+def drawn(world: World, rng: np.random.Generator, logs: int = LOGS) -> Logs:
+    """Draw logs of a world: frames of a log are alike, and one log in seven has alarms where that is so."""
+    if world.kind == "violations":
+        hits = (rng.random(logs) < world.true).astype(float)
+        return Logs(hits, np.ones(logs), np.zeros((logs, 0)), np.zeros((logs, 0)))
+    rate = rng.beta(3 * world.true, 3 * (1 - world.true), logs)  # correlation within logs 0.25
+    hits = rng.binomial(FRAMES, rate).astype(float)
+    if world.kind == "recall":
+        return Logs(hits, np.full(logs, float(FRAMES)), np.zeros((logs, 0)), np.zeros((logs, 0)))
+    rising = np.linspace(0.2, 1.8, LEVELS)
+    found = rng.binomial(FRAMES, np.clip(rate[:, None] * rising, 0, 1)).astype(float)
+    found = np.maximum.accumulate(found, axis=1)
+    alarming = rng.random(logs) < (1 / 7 if world.kind == "alarms" else 1.0)
+    many = rng.gamma(1.0, 0.7 if world.kind == "alarms" else 0.1, logs) * alarming
+    alarms = np.maximum.accumulate(rng.poisson(np.minimum(many[:, None] * rising**3, 50)), axis=1)
+    return Logs(hits, np.full(logs, float(FRAMES)), found, alarms.astype(float))
+
+
+def curve(logs: Logs, positive: int, negative: int) -> Ratios:
+    """Return the first logs of either kind as one curve; those without people come second."""
+    zeros = np.zeros((negative, LEVELS))
+    hits = np.concatenate([logs.found[:positive], zeros])
+    truths = np.concatenate([logs.trials[:positive], np.zeros(negative)])
+    cost = np.concatenate([np.zeros((positive, LEVELS)), logs.alarms[:negative]])
+    exposure = np.concatenate([np.zeros(positive), np.full(negative, float(FRAMES))])
+    return Ratios(hits, truths, cost, exposure)
+
+
+def measured(world: World, logs: Logs, count: tuple[int, int], sure: float, bootstrap: int) -> Interval:
+    """Return the interval of the figure from the first logs of either kind."""
+    positive, negative = count
+    if world.kind in ("violations", "recall"):
+        return korn_graubard(logs.hits[:positive], logs.trials[:positive], confidence=sure)
+    names = [f"{number:03}" for number in range(positive + negative)]
+    resamples = draw(names, ["+"] * positive + ["-"] * negative, seed=1, count=bootstrap)
+    area = Area((curve(logs, positive, negative),))
+    return intervals({"area": area}, resamples, confidence=sure)["area"]
+
+
+def outcome(world: World, interval: Interval, limit: float) -> str:
+    """Return PASS, FAIL or neither: both ends keep the limit, or none does."""
+    if interval.low is None or interval.high is None:
+        return "INCONCLUSIVE"
+    if world.kind == "violations":
+        kept = [interval.low <= limit, interval.high <= limit]
+    else:
+        kept = [interval.low >= limit, interval.high >= limit]
+    return "PASS" if all(kept) else "INCONCLUSIVE" if any(kept) else "FAIL"
+
+
+def limit_of(world: World, seed: int) -> float:
+    """Return the limit of a world; of areas, beside the true one."""
+    if world.kind not in ("area", "alarms"):
+        return world.limit
+    many = drawn(world, generator(seed, "truth", world.name), 200_000)
+    safety, efficiency = curve(many, 200_000, 200_000).observed
+    from adverse.curves.curve import areas  # noqa: PLC0415 - of this kind alone
+
+    return float(areas(safety, efficiency)) + world.limit
+
+
+class Looks(NamedTuple):
+    """How many logs of either kind there are at each look, and the confidence of its intervals."""
+
+    counts: list[tuple[int, int]]
+    sure: list[float]
+
+
+def looks_of(spending: Spending) -> Looks:
+    """Return the looks of a run of as many logs of either kind."""
+    parts = staged(range(LOGS), range(LOGS), LOOKS)  # type: ignore[arg-type]
+    ends = np.cumsum([[len(one) for one in part] for part in parts], axis=0)
+    counts = [(int(p), int(n)) for p, n in ends]
+    found = boundaries([sum(count) / (2 * LOGS) for count in counts], kind=spending)
+    return Looks(counts, [look_confidence(z) for z in found])
+
+
+def until(at: Callable[[tuple[int, int], float], str], looks: Looks) -> tuple[str, int]:
+    """Return the verdict, and after how many looks: FAIL at any, PASS with enough logs."""
+    for number, (count, sure) in enumerate(zip(*looks, strict=True), start=1):
+        said = at(count, sure)
+        if said == "FAIL" or (said == "PASS" and min(count) >= LEAST_LOGS):
+            return said, number
+    return "INCONCLUSIVE", len(looks.counts)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--studies", type=int, default=500)
+    parser.add_argument("--bootstrap", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    print("| world | spending | PASS | FAIL | false PASS | false FAIL | same | opposite | logs |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    for world in WORLDS:
+        for spending in ("obrien-fleming", "pocock"):
+            row(world, spending, given)  # type: ignore[arg-type]
+    print("\n| studies | same verdicts | opposite | images |\n|---|---|---|---|", flush=True)
+    for kind, limit in (("recall", 0.6), ("violations", 0.2)):
+        studies(kind, limit, given)
+
+
+def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
+    """Print one world."""
+    looks, limit = looks_of(spending), limit_of(world, given.seed)
+    said, whole, used = [], [], []
+    for number in range(given.repetitions):
+        logs = drawn(world, generator(given.seed, "until bench", world.name, str(number)))
+
+        def at(count: tuple[int, int], sure: float, logs: Logs = logs) -> str:
+            return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
+
+        verdict, taken = until(at, looks)
+        said.append(verdict)
+        used.append(looks.counts[taken - 1][0] / LOGS)
+        whole.append(at((LOGS, LOGS), 0.95))
+    verdicts, wholes = np.array(said), np.array(whole)
+    true = world.true if world.kind not in ("area", "alarms") else limit - world.limit
+    keeps = true <= limit if world.kind == "violations" else true >= limit
+    at_limit = true == limit
+    false_pass = np.mean(verdicts == "PASS") if at_limit or not keeps else 0.0
+    false_fail = np.mean(verdicts == "FAIL") if at_limit or keeps else 0.0
+    opposite = np.mean(
+        ((verdicts == "PASS") & (wholes == "FAIL")) | ((verdicts == "FAIL") & (wholes == "PASS"))
+    )
+    shares = [np.mean(verdicts == one) for one in ("PASS", "FAIL")]
+    cells = [*shares, false_pass, false_fail, np.mean(verdicts == wholes), opposite, np.mean(used)]
+    print(f"| {world.name} | {spending} | " + " | ".join(f"{cell:.1%}" for cell in cells) + " |", flush=True)
+
+
+def studies(kind: str, limit: float, given: argparse.Namespace) -> None:
+    """Print studies of one SUT under nine mutations, whose true figures are spread over all there are."""
+    looks = looks_of("obrien-fleming")
+    same = opposite = verdicts = 0
+    images = []
+    for study in range(given.studies):
+        rng = generator(given.seed, "studies", kind, str(study))
+        used = []
+        for true in rng.uniform(0.02, 0.98, MUTATIONS):
+            world = World("", kind, float(true), limit)
+            logs = drawn(world, rng)
+
+            def at(count: tuple[int, int], sure: float, world: World = world, logs: Logs = logs) -> str:
+                return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
+
+            verdict, taken = until(at, looks)
+            whole = at((LOGS, LOGS), 0.95)
+            used.append(looks.counts[taken - 1][0] / LOGS)
+            verdicts, same = verdicts + 1, same + (verdict == whole)
+            opposite += {verdict, whole} == {"PASS", "FAIL"}
+        images.append((sum(used) + max(used)) / (MUTATIONS + 1))
+    name = f"{kind} under {MUTATIONS} mutations, limit {limit:g}"
+    print(
+        f"| {name} | {same / verdicts:.2%} of {verdicts} | {opposite} | {np.mean(images):.0%} |", flush=True
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""A run until its rules are settled: plan first, verdicts as the whole run's, the same however it is cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from adverse import plugins
+from adverse.cli.app import app
+from adverse.curves.group_sequential import boundaries, look_confidence
+from adverse.data.images import write_image
+from adverse.errors import StoreError, StudyError
+from adverse.report.until import cells_table, render_until, until_lines, verdict_table
+from adverse.requirements.gate import check_run
+from adverse.requirements.rules import Rule
+from adverse.requirements.run_figures import RunFigures
+from adverse.requirements.until import log_order, staged
+from adverse.requirements.until_run import UntilRun, run_until
+from adverse.store.finished_run import finished
+from adverse.store.folder import RunFolder
+from adverse.store.verify import verify
+from adverse.strict_yaml import YamlFile
+from adverse.study.engines import Stop
+from adverse.study.engines.local import InlineEngine
+from adverse.study.plan import read_dataset
+from adverse.study.run import run_study
+from adverse.study.spec import StudyFile, study_with
+from adverse.types import Image
+from requirements.test_limits import Quiet
+
+LOGS = 26
+RULES: list[dict[str, Any]] = [
+    {"measure": "recall", "setting": "clean", "at_least": 0.5},
+    {"measure": "recall", "setting": "brightness(scale=0.3)", "at_least": 0.5},
+    {"name": "some", "measure": "recall", "setting": "brightness(scale=0.6)", "at_least": 0.6},
+]
+
+
+class Spot:
+    """Finds the bright spot where it is bright enough."""
+
+    classes = ("person",)
+    fingerprint = "spot"
+
+    def detect(self, images: Sequence[Image]) -> list[Any]:
+        found: list[Any] = []
+        for image in images:
+            rows, columns = np.nonzero(image[..., 0] > 90)
+            box = [[columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]] if len(rows) else []
+            found.append((box, [float(image[..., 0].max()) / 255] * len(box)))
+        return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("until")
+    images: list[dict[str, Any]] = []
+    truth: list[dict[str, Any]] = []
+    for number in range(2 * LOGS):
+        rng = np.random.default_rng(number)
+        image = rng.integers(0, 50, (24, 32, 3)).astype(np.uint8)
+        name = f"log{number:02}/0.png"
+        (root / "data" / name).parent.mkdir(parents=True)
+        images.append({"id": number + 1, "file_name": name, "width": 32, "height": 24})
+        if number < LOGS:
+            image[8:16, 10:16] = 130 if number % 3 else 220
+            truth.append({"id": number + 1, "image_id": number + 1, "category_id": 1, "bbox": [10, 8, 6, 8]})
+        write_image(root / "data" / name, image)
+    whole = {"images": images, "annotations": truth, "categories": [{"id": 1, "name": "person"}]}
+    (root / "data" / "truth.json").write_text(json.dumps(whole))
+    (root / "rules.yaml").write_text(json.dumps({"rules": RULES}))
+    return root
+
+
+def study(folder: Path, **more: Any) -> StudyFile:
+    data: dict[str, Any] = {
+        "name": "until",
+        "data": {"format": "folder", "root": str(folder / "data")},
+        "mutations": ["brightness(scale=0.6)", "brightness(scale=0.3)", "brightness(scale=0.9)"],
+        "robustness": {"bootstrap": 20},
+        "operating_point": {"score": 0.1},
+        **more,
+    }
+    return study_with(YamlFile(folder / "study.yaml", data, {}), {"spot": Spot()})
+
+
+def until(
+    folder: Path, out: str, watch: Quiet | None = None, stop: Stop | None = None, **more: Any
+) -> UntilRun | None:
+    return run_until(
+        study(folder),
+        folder / "rules.yaml",
+        folder / out,
+        InlineEngine(),
+        watch=watch or Quiet(),
+        stop=stop or Stop(),
+        **{"looks": 3, **more},
+    )
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> UntilRun:
+    found = until(folder, "out")
+    assert found is not None
+    return found
+
+
+def test_clear_rules_are_settled_early_and_their_cells_dropped(run: UntilRun) -> None:
+    passes, fails, some = run.verdicts
+    assert [str(one.verdict.outcome) for one in run.verdicts] == ["PASS", "FAIL", "FAIL"]
+    assert passes.look is not None
+    assert min(passes.logs) >= 24
+    assert fails.look is not None
+    assert fails.look < passes.look
+    used = run.logs_used
+    assert used["spot", "brightness(scale=0.3)"] == sum(fails.logs) < used["spot", "identity"]
+    assert ("spot", "brightness(scale=0.9)") not in used  # no rule is about it
+    assert run.images == sum(used.values()) < 0.7 * run.images_of_all
+    assert some.verdict.name == "some"
+
+
+def test_figures_and_intervals_are_those_of_the_logs_of_their_look(folder: Path, run: UntilRun) -> None:
+    whole = study(folder)
+    run_study(whole, folder / "whole", InlineEngine(), watch=Quiet(), stop=Stop())
+    verdicts = check_run(folder / "whole", folder / "rules.yaml")
+    assert [one.outcome for one in verdicts] == [one.verdict.outcome for one in run.verdicts]
+    whole.log_by_log = True
+    run_study(whole, folder / "apart", InlineEngine(), watch=Quiet(), stop=Stop())
+    for one, rule in zip(run.verdicts, RULES, strict=True):
+        assert one.look is not None
+        shares = [sum(count) / (2 * LOGS) for count in run.plan.counts]
+        sure = look_confidence(boundaries(shares, kind="obrien-fleming")[one.look - 1])
+        logs = [log for stage in run.plan.stages[: one.look] for log in stage]
+        part = finished(folder / "apart").of_logs(logs, confidence=sure)
+        (figure,) = RunFigures(part).figures(Rule.model_validate(rule))
+        assert (figure.value, figure.interval) == (one.verdict.measured, one.verdict.interval)
+        assert figure.interval is not None
+        assert figure.interval.confidence == sure > 0.95
+        hits = [_found(log) for log in logs if int(log[3:]) < LOGS] if "0.6" in rule["setting"] else None
+        assert hits is None or figure.value == pytest.approx(np.mean(hits))
+
+
+def _found(log: str) -> bool:
+    return int(log[3:]) % 3 == 0  # 0.6 * 130 is not above 90, 0.6 * 220 is
+
+
+def test_however_it_is_cut_the_verdicts_are_the_same(folder: Path, run: UntilRun) -> None:
+    class Third(Quiet):
+        """Stops softly while the second look is run."""
+
+        begun = 0
+
+        def begin(self, total: int, done: int) -> None:
+            super().begin(total, done)
+            self.begun += 1
+            stop.soft = self.begun == 2
+
+    stop = Stop()
+    first, second = Third(), Quiet()
+    assert until(folder, "stopped", first, stop) is None
+    again = until(folder, "stopped", second)
+    assert again is not None
+    assert again.plain() == run.plain()
+    assert first.done + second.done == run.images
+
+
+def test_the_whole_study_uses_what_is_there(folder: Path, run: UntilRun) -> None:
+    out = folder / "stopped"
+    with pytest.raises(StoreError, match="stopped early, when its rules were settled"):
+        finished(out)
+    watch = Quiet()
+    ran = run_study(study(folder), out, InlineEngine(), watch=watch, stop=Stop())
+    assert ran.status == "complete"
+    assert watch.done == run.images_of_all - run.images
+    assert [one.plain() if one else None for one in _recalls(out)] == [
+        one.plain() if one else None for one in _recalls(folder / "whole")
+    ]
+    assert not verify(RunFolder(out), inputs=False).problems
+    with pytest.raises(StudyError, match="begun without a plan"):
+        until(folder, "stopped")
+
+
+def _recalls(path: Path) -> list[Any]:
+    figures = RunFigures(finished(path))
+    return [next(iter(figures.figures(Rule.model_validate(rule)))).interval for rule in RULES]
+
+
+def test_the_plan_stands_before_the_first_answer_and_may_not_change(folder: Path, run: UntilRun) -> None:
+    class Before(Quiet):
+        """Looks at the manifest before anything is run, and stops."""
+
+        facts: Any = None
+
+        def begin(self, total: int, done: int) -> None:
+            super().begin(total, done)
+            self.facts = RunFolder(folder / "before").read_manifest()["selection"]["facts"]
+            stop.soft = True
+
+    stop = Stop()
+    watch = Before()
+    assert until(folder, "before", watch, stop) is None
+    assert watch.facts == json.loads(json.dumps(run.plan.facts))
+    for change in ({"looks": 4}, {"spending": "pocock"}):
+        with pytest.raises(StudyError, match="not the one that the run was begun with"):
+            until(folder, "before", **change)
+
+
+def test_page_and_tables_say_that_it_stopped(run: UntilRun) -> None:
+    assert until_lines(run)[0].startswith(f"Stopped early, after look {run.looks} of 3: {run.images} of")
+    assert verdict_table(run).texts()[1][1] == "FAIL"
+    assert cells_table(run).texts()[0][1] == str(run.logs_used["spot", "identity"])
+    page = render_until(run)
+    assert "Stopped early" in page
+    assert f"at this look {100 * run.plan.confidence(run.looks - 1):.6g}%" in page
+
+
+def test_logs_come_in_equal_parts_in_an_order_of_the_seed(folder: Path) -> None:
+    file = study(folder)
+    dataset = read_dataset(file, plugins.load())
+    orders = [log_order(dataset, ("person",), seed) for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0][0]) == [f"log{number:02}" for number in range(LOGS)]
+    stages = staged(*orders[0], 5)
+    assert sorted(log for stage in stages for kind in stage for log in kind) == sorted(
+        [*orders[0][0], *orders[0][1]]
+    )
+    assert all(abs(len(p) - LOGS / 5) < 1 and abs(len(n) - LOGS / 5) < 1 for p, n in stages)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"measure": "faults", "at_most": 0}, "faults cannot be settled early"),
+        ({**RULES[0], "bound": "point"}, "goes by the figure itself"),
+        ({**RULES[0], "setting": "haze(visibility_m=50)"}, "the study has no mutation"),
+        ({**RULES[0], "sut": "other"}, "the study has no SUT"),
+    ],
+)
+def test_rules_that_cannot_be_settled_are_one_error(
+    folder: Path, tmp_path: Path, rule: Any, words: str
+) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(json.dumps({"rules": [rule]}))
+    with pytest.raises(StudyError, match=words):
+        run_until(study(folder), path, tmp_path / "out", InlineEngine(), watch=Quiet(), stop=Stop())
+
+
+def test_the_command_says_that_logs_are_too_few(folder: Path, tmp_path: Path) -> None:
+    data = {"format": "folder", "root": str(folder / "data"), "split": {"test": ["log0*"]}}
+    path = tmp_path / "study.yaml"
+    section = {"name": "x", "data": data, "suts": [{"name": "hog", "adapter": "opencv-hog"}]}
+    path.write_text(json.dumps(section))
+    told = CliRunner().invoke(app, ["run", str(path), "--until", str(folder / "rules.yaml")])
+    assert isinstance(told.exception, StudyError)
