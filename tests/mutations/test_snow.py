@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from adverse import mutations, plugins
 from adverse.mutations.linear_light import light_of
+from adverse.mutations.rain import NEAREST_M
 from adverse.mutations.settings import apply_setting, parse
 from adverse.mutations.snow import (
-    NEAREST_M,
     SIZES,
     View,
     draw_flakes,
@@ -22,6 +23,8 @@ from adverse.mutations.snow import (
     snow_extinction_per_m,
 )
 from adverse.types import Image
+
+F32 = NDArray[np.float32]
 
 REGISTRY = plugins.load()
 SHAPE = (60, 80)
@@ -39,9 +42,7 @@ def white(
     return mutations.snow(GROUND, depth_m=depth, rate_mm_h=rate, log_rng=rng, time_s=time_s, **options)
 
 
-def fallen(
-    time_s: float, *, wind: float = 0.0, baseline: float = 0.0, count: int = 1, seed: int = 5
-) -> Image:
+def fallen(time_s: float, *, wind: float = 0.0, baseline: float = 0.0, count: int = 1, seed: int = 5) -> F32:
     """Return what flakes of 8 mm within 2 m let through before an open view of 300 x 400 pixels, f = 400."""
     clear = np.ones((300, 400), np.float32)
     one = np.array([2.0]), np.array([80.0])
@@ -64,7 +65,7 @@ def test_the_flakes_carry_the_water_and_take_the_light(rate: float) -> None:
     def section(melted_mm: float) -> float:
         diameter_mm = (melted_mm**3 / 0.178) ** (1 / 2.078)
         number = 3800 * rate**-0.87 * math.exp(-2.55 * rate**-0.48 * melted_mm)
-        return number * 2 * math.pi / 4 * diameter_mm**2 * 1e-6
+        return float(number * 2 * math.pi / 4 * diameter_mm**2 * 1e-6)
 
     wanted, _ = integrate.quad(section, 0, 5)
     assert snow_extinction_per_m(rate) == pytest.approx(wanted, rel=0.01)

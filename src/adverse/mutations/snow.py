@@ -65,7 +65,7 @@ class View(NamedTuple):
     @property
     def furthest_m(self) -> float:
         """Up to where flakes are drawn."""
-        return NEAR_M * (self.focal_px / NEAR_FOCAL_PX) ** (2 / 3)
+        return float(NEAR_M * (self.focal_px / NEAR_FOCAL_PX) ** (2 / 3))
 
 
 def flakes_of(rate_mm_h: float) -> Flakes:
