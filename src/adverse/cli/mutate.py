@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from adverse.stylize import Stylization
     from adverse.types import Dataset, Depth, Image
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="IN", help="An image, a folder of images or data set, a video, or a study file."),
+]
 Target = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The image to write (PNG or JPEG), or a folder for many.")
 ]
@@ -44,7 +47,8 @@ InvalidDepth = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of random mutations. [default: 0]")]
 Key = Annotated[
-    str | None, typer.Option("--key", help="Frame id, which also seeds them. [default: IN's name]")
+    str | None,
+    typer.Option("--key", help="Frame id, which also seeds them. [default: IN's name, or the first]"),
 ]
 Suffix = Annotated[str, typer.Option("--suffix", help="File type for many images: .png (exact) or .jpg.")]
 MixShares = Annotated[
@@ -97,22 +101,30 @@ def mutate(
         adverse mutate in.png out.png --mutation "brightness(scale=0.5)"
         adverse mutate in.png out.png -m "haze(visibility_m=97.8)" --depth in.npy
         adverse mutate in.png --sheet sheet.png -m coco-c
+        adverse mutate study.yaml --sheet sheet.png --key row3/000123
+        adverse mutate walk.mp4 --sheet sheet.png -m first-look
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
         adverse mutate study.yaml mutated
         adverse mutate study.yaml augmented --mix clean=1,mutated=2
         adverse mutate study.yaml augmented --mix clean=1,stylized=1 --styles paintings
 
+    The sheet of a study or data set shows one frame (--key, else the first) by the depth that a run uses.
     Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them; with --mix to OUT/mixed, with
     mix.csv. Existing images are kept.
     """
     if target is None and sheet is None:
         raise StudyError("no output was given", fix="Give OUT, or --sheet SHEET.png.")
-    if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
+    given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
+    is_study = source.suffix.lower() in (".yaml", ".yml")
+    if sheet is not None and (source.is_dir() or is_study or _is_video(source)):
+        _sheet_of_data(source, sheet, given, key)
         if target is None:
-            raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
+            return
+    if source.is_dir() or is_study:
         from adverse.study.export import export_job
 
-        given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
+        if target is None:
+            raise StudyError("no output was given", fix="Give OUT, a folder.")
         shares, how = _shares(mix, styles, alpha, style_model)
         unmutated = shares is not None and not shares.mutated
         dataset, job = export_job(_as_study(source, given), may_be_empty=unmutated)
@@ -127,6 +139,22 @@ def mutate(
     image = ImageFile(source)
     depth_m = _depth(image, depth, depth_scale, invalid_depth or "refuse")
     _one(image(), mutation or [], target, sheet, seed or 0, key or source.stem, depth_m)
+
+
+def _is_video(source: Path) -> bool:
+    from adverse.data.video_file import SUFFIXES
+
+    return source.suffix.lower() in SUFFIXES
+
+
+def _sheet_of_data(source: Path, sheet: Path, given: Mapping[str, Any], key: str | None) -> None:
+    """Write the sheet of one frame of a study or data set."""
+    from adverse.data.images import write_image
+    from adverse.study.sheet import study_of_data, study_sheet
+
+    is_study = source.is_file() and not _is_video(source)
+    file = _as_study(source, given) if is_study else study_of_data(source, given)
+    write_image(sheet, study_sheet(file, key))
 
 
 def _shares(

@@ -182,7 +182,7 @@ class HumanStudyFile:
             where = self.where("transformations", number)
             plugin = registry.get("mutation", name, where=where)
             strength_of(plugin, registry, where=where)
-            lacking = plugin.needs - {"rng", "log_rng"}
+            lacking = plugin.needs - {"rng", "log_rng", "baseline_m", "time_s"}
             if lacking:
                 raise StudyError(
                     f"{name} cannot be shown to people",

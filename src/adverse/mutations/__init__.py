@@ -21,6 +21,7 @@ from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
 from adverse.mutations.rain import rain
 from adverse.mutations.settings import apply
+from adverse.mutations.snow import snow
 
 __all__ = [
     "alpha_blend",
@@ -43,5 +44,6 @@ __all__ = [
     "rain",
     "salt_pepper",
     "signal_noise",
+    "snow",
     "t",
 ]

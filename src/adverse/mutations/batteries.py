@@ -33,6 +33,7 @@ SEVERE_STRENGTH = 0.6
 
 SEVERE_WEATHER = {
     "rain": ("rate_mm_h", 25),
+    "snow": ("rate_mm_h", 3),
     "lens_drops": ("coverage", 0.15),
     "lens_mud": ("coverage", 0.1),
     "glare": ("veiling_ratio", 0.2),

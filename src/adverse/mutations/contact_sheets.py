@@ -37,13 +37,15 @@ def contact_sheet(
     *,
     seed: int = 0,
     key: str = "sheet",
+    log: str | None = None,
+    time_s: float = 0.0,
     depth_m: Depth | None = None,
     tile_width: int = 240,
 ) -> Image:
     """Draw a battery: one row for each mutation, its settings from left to right, the original first.
 
     Every setting is applied to the image at its full size and then shrunk to `tile_width`. Returns an RGB
-    image; rows are as long as the mutation with most settings.
+    image; rows are as long as the mutation with most settings. `key`, `log` and `time_s` are as in `apply`.
 
     >>> from adverse import plugins
     >>> registry = plugins.load()
@@ -58,7 +60,9 @@ def contact_sheet(
     families: dict[str, list[_Tile]] = {}
     original = _shrunk(image, tile_width)
     for setting in battery:
-        made = settings.apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+        made = settings.apply_setting(
+            image, setting, registry, seed=seed, key=key, log=log, time_s=time_s, depth_m=depth_m
+        )
         row = families.setdefault(setting.family, [_Tile("original", original)])
         row.append(_Tile(_caption(setting), _shrunk(made, tile_width)))
     columns = max(map(len, families.values()))

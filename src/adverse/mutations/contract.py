@@ -54,6 +54,7 @@ class _Trial:
             "registry": Registry([self.plugin]),
             "details": {},
             "baseline_m": 0.0,
+            "time_s": 0.0,
         }
         return {name: given[name] for name in self.plugin.needs}
 

@@ -77,7 +77,7 @@ def drifting_option(plugin: Plugin, options: dict[str, Any], *, where: str) -> s
         f"{plugin.name} cannot drift: it has no strength that changes gradually",
         where=where,
         wanted="a mutation with a number that makes it stronger, given in the study",
-        fix="Drop @ drift, or take haze, rain, lens_drops, lens_mud, brightness, defocus or motion_blur.",
+        fix="Drop @ drift, or take haze, rain, snow, lens_drops, lens_mud, brightness or motion_blur.",
     )
 
 

@@ -185,6 +185,7 @@ def apply_setting(
         "labels": labels,
         "registry": registry,
         "details": {} if details is None else details,
+        "time_s": time_s,
         **streams,
     }
     for step in _steps(setting, registry, seed, key, log, time_s, details):
@@ -221,6 +222,7 @@ def apply_to_right(
             "depth_m": depth_m,
             "details": {},
             "baseline_m": baseline_m,
+            "time_s": time_s,
             **(copy.deepcopy(left) if plugin.draw == "shared" else own),
         }
         image = apply_step(image, plugin, step.options, given, frame=key)
@@ -275,11 +277,12 @@ def apply_step(
 ) -> Image:
     """Apply one mutation; `given` is what the engine has for it, None where the frame has none.
 
-    Without a baseline the camera is the left or the only one. Users' code gets copies, and its result is
-    copied: neither what it writes into its input nor what it keeps of its output reaches other images.
+    Without a baseline the camera is the left or the only one, without a time the image stands alone. Users'
+    code gets copies, and its result is copied: neither what it writes into its input nor what it keeps of its
+    output reaches other images.
     """
     where = f"frame {frame!r}"
-    there = {"baseline_m": 0.0, **given}
+    there = {"baseline_m": 0.0, "time_s": 0.0, **given}
     extras = {name: there[name] for name in plugin.needs}
     for name, value in extras.items():
         if value is None:

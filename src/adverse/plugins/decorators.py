@@ -33,12 +33,13 @@ from adverse.plugins.registry import LooksLike, Plugin
 
 P = ParamSpec("P")
 R = TypeVar("R")
-GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details", "baseline_m")
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details", "baseline_m", "time_s")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
 `rng` is the random stream of the frame, `log_rng` that of its log: the same numbers for all of its frames.
 `registry` is for mutations made of others; `details` is a dict that takes numbers worth a record;
-`baseline_m` is how far right of the left camera the image was taken: 0, but for the right one of a pair.
+`baseline_m` is how far right of the left camera the image was taken: 0, but for the right one of a pair;
+`time_s` is when in its log it was: 0 where it stands alone.
 """
 PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy", "simplejpeg")
 """Distributions whose version can change what a mutation does to a pixel."""

@@ -63,7 +63,7 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
     transformation = read_transformation(
         requirement.transformation, registry, where=f"{where}.transformation", drawn=drawn
     )
-    lacking = transformation.needs - {"depth_m", "rng", "log_rng"}
+    lacking = transformation.needs - {"depth_m", "rng", "log_rng", "baseline_m", "time_s"}
     if lacking:
         raise StudyError(
             f"{transformation.name} cannot be a transformation",

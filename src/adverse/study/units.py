@@ -46,7 +46,8 @@ def cut_into_units(
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} or setting.drift else []
-                draws += [] if setting.drift is None else [f"{moment_s(frame)!r}" for frame in frames]
+                if setting.drift is not None or "time_s" in setting.needs:
+                    draws += [f"{moment_s(frame)!r}" for frame in frames]
                 draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
                 for k in mine:
                     task = job.suts[k]
