@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
-from scipy.ndimage import find_objects
 
 from adverse.data.files import read_model
 from adverse.data.images import Size
@@ -103,6 +102,8 @@ def objects_in(
     ids: NDArray[np.integer], path: Path, class_map: Mapping[str, str], *, masks: bool = False
 ) -> list[AnnotatedObject]:
     """Return the objects of an instance map (H,W) as Cityscapes numbers them, read from a file."""
+    from scipy.ndimage import find_objects  # noqa: PLC0415 - slow to import, and other formats need none of it
+
     values, index = np.unique(ids, return_inverse=True)
     boxes = find_objects(index.reshape(ids.shape) + 1)
     objects = []

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 STILL_M = 1e-3
 """Positions nearer to each other than this are one: the vehicle stood."""
@@ -129,6 +128,8 @@ def smoothed(time_s: NDArray[np.float64], values: NDArray[np.float64], penalty: 
 
     By Reinsch's equations for its second derivatives, in a time that grows with N.
     """
+    from scipy.linalg import solveh_banded  # noqa: PLC0415 - slow to import, and exact poses need none of it
+
     step = np.diff(time_s)
     before, after = 1 / step[:-1], 1 / step[1:]
     middle = -(before + after)
