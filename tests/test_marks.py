@@ -115,3 +115,17 @@ def test_a_misspelt_option_is_shown_at_its_line(tmp_path: Path) -> None:
     file.write_text(DRIZZLE.replace('Strength("amount"', 'Strength("amuont"'))
     with pytest.raises(PluginError, match=r"misspelt\.py, line 5.*strength names an option.*'amuont'"):
         plugins.load([file])
+
+
+def test_a_list_fits_a_screen_and_names_everything() -> None:
+    """Suites of many stand together; their beginning lists them one by one."""
+    names = [
+        entry["name"] for entry in json.loads(CliRunner().invoke(app, ["list", "mutations", "--json"]).stdout)
+    ]
+    text = CliRunner().invoke(app, ["list", "mutations"]).stdout
+    assert len(text.splitlines()) <= 30
+    assert max(map(len, text.splitlines())) <= 80
+    for name in names:
+        assert name.rpartition(".")[2] in text
+    suite = CliRunner().invoke(app, ["list", "mutations", "c."]).stdout
+    assert [line.split()[0] for line in suite.splitlines()] == [n for n in names if n.startswith("c.")]

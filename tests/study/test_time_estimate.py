@@ -113,9 +113,9 @@ def test_results_and_report_are_estimated_by_what_they_are_of(monkeypatch: pytes
 def test_a_crowd_slows_what_comes_after_only_as_far_as_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that wait for a server are no crowd; a slower processor is slower for everything."""
     clocks = iter([0.0, 10.0, 0.0, 10.0])
-    monkeypatch.setattr(time_estimate.time, "monotonic", lambda: next(clocks))
+    monkeypatch.setattr("adverse.study.time_estimate.time.monotonic", lambda: next(clocks))
     used = iter([0.0, 2 * time_estimate.PROBE_S, 0.0, 10.0])
-    monkeypatch.setattr(time_estimate.time, "process_time", lambda: next(used))
+    monkeypatch.setattr("adverse.study.time_estimate.time.process_time", lambda: next(used))
     assert time_estimate._pace(3.0) == pytest.approx(2 * 3.0)
     assert time_estimate._pace(3.0) == pytest.approx(10.0 / time_estimate.PROBE_S)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """Characters of a line of a list."""
+MANY = 5
+"""Names with the same beginning, such as c., that stand together in a list."""
 
 Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics", "relations"]
 KindArgument = Annotated[
@@ -42,17 +46,23 @@ def list_known(
     as_json: Json = False,  # noqa: FBT002
     plugin: PluginFiles = None,
 ) -> None:
-    """List what a study can name, or show one in full.
+    """List what a study can name, or show one in full. Long suites, such as c., stand together.
 
     \b
     Examples:
         adverse list mutations
+        adverse list mutations c.
         adverse list mutations haze rain
         adverse list suts --json
         adverse list mutations --plugin my_mutations.py
     """
     entries = {entry["name"]: entry for entry in _entries(kind, plugin or [])}
-    for name in names or ():
+    suites = _suites(entries)
+    if names and all(name in suites for name in names) and not as_json:
+        _print_lines([entries[name] for suite in names for name in suites[suite]])
+        return
+    names = [each for name in names or () for each in suites.get(name, [name])]
+    for name in names:
         if name not in entries:
             raise StudyError(f"there are no {kind} called {name!r}", fix=suggestion(name, entries))
     chosen = [entries[name] for name in names or entries]
@@ -61,11 +71,30 @@ def list_known(
     elif names:
         _print_whole(chosen)
     else:
-        widest = max(map(len, entries))
-        for entry in chosen:
-            line = f"{entry['name']:{widest}}  {entry['summary']}"
-            say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
-        typer.echo(f"\nadverse list {kind} NAME shows one in full")
+        together = {name for suite in suites.values() for name in suite}
+        _print_lines([entry for entry in chosen if entry["name"] not in together])
+        for suite, members in suites.items():
+            text = f"{suite:<4} {len(members)}: {', '.join(name.removeprefix(suite) for name in members)}"
+            for line in textwrap.wrap(text, WIDTH, subsequent_indent=" " * 5):
+                say(line)
+        some = f"; NAME can be {' or '.join(suites)}" if suites else ""
+        typer.echo(f"adverse list {kind} NAME shows one in full{some}")
+
+
+def _suites(entries: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the names that begin alike, up to a point, where there are many of them."""
+    found: dict[str, list[str]] = {}
+    for name in entries:
+        if "." in name:
+            found.setdefault(f"{name.partition('.')[0]}.", []).append(name)
+    return {suite: names for suite, names in found.items() if len(names) >= MANY}
+
+
+def _print_lines(entries: list[dict[str, Any]]) -> None:
+    widest = max((len(entry["name"]) for entry in entries), default=0)
+    for entry in entries:
+        line = f"{entry['name']:{widest}}  {entry['summary']}"
+        say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
 
 
 def _print_whole(entries: list[dict[str, Any]]) -> None:

@@ -29,6 +29,8 @@ LEAST = 2
 """So many of each part are shown however many there are of the others."""
 METRICS = {"false_positives_per_image": "false positives per image", "fault_rate": "fault rate"}
 """Metrics that stand in place of a level, in words."""
+NAMED_CHANGED = 3
+"""SUTs and mutations that are named among those that changed."""
 NAMED = 2
 """Up to so many SUTs, mutations or logs that only one run has are named."""
 TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
@@ -85,8 +87,34 @@ def comparison_lines(comparison: Comparison) -> list[str]:
         lines.append(f"only in one of the runs: {counted(len(only), 'thing')}; --html names them")
     else:
         lines += [f"only in one: {shown(text, longest=400)}" for text in only]
-    lines += [f"also: {shown(text, longest=400)}" for text in comparison.notes]
+    lines += [f"also: {shown(text, longest=400)}" for text in folded_notes(comparison.notes)]
     return lines if comparison.pairing.first.run.truth is None else list(map(words, lines))
+
+
+def folded_notes(notes: Sequence[str]) -> list[str]:
+    """Return notes in which all SUTs, or mutations, that changed are one; mutations in words.
+
+    >>> folded_notes(["SUT a changed", "mutation haze(visibility_m=98) changed", "the seed changed"])
+    ['SUT a changed', 'mutation haze 98 m changed', 'the seed changed']
+    >>> folded_notes([f"SUT {name} changed" for name in "abcde"])
+    ['5 SUTs changed: a, b, c and 2 more']
+    """
+    changed: dict[str, list[str]] = {"SUT": [], "mutation": []}
+    rest = []
+    for note in notes:
+        noun, _, name = note.removesuffix(" changed").partition(" ")
+        if noun in changed and note.endswith(" changed"):
+            changed[noun].append(setting_text(name) if noun == "mutation" else name)
+        else:
+            rest.append(note)
+    lines = []
+    for noun, names in changed.items():
+        if len(names) == 1:
+            lines.append(f"{noun} {names[0]} changed")
+        elif names:
+            more = f" and {len(names) - NAMED_CHANGED} more" if len(names) > NAMED_CHANGED else ""
+            lines.append(f"{len(names)} {noun}s changed: {', '.join(names[:NAMED_CHANGED])}{more}")
+    return [*lines, *rest]
 
 
 def headline(comparison: Comparison) -> str:
@@ -231,7 +259,7 @@ def render_comparison(comparison: Comparison) -> str:
         parts=parts,
         whole=comparison_table(comparison),
         only=[shown(text, longest=400) for text in pairing.only],
-        notes=[shown(text, longest=400) for text in comparison.notes],
+        notes=[shown(text, longest=400) for text in folded_notes(comparison.notes)],
         runs=[_facts(word, store) for word, store in (("before", pairing.first), ("after", pairing.second))],
     )
     return page if pairing.first.run.truth is None else page_words(page)

@@ -18,7 +18,7 @@ from adverse.text import apart, counted, shown
 ABREAST = 3
 """Figures beside each other that a terminal of 80 characters holds."""
 COMMIT_SHOWN = 10
-SIZE = PanelSize(760, 300, 52, 20, 40, 46)
+SIZE = PanelSize(760, 300, 52, 48, 40, 46)
 MOST_TICKS = 12
 
 
