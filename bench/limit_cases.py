@@ -45,16 +45,23 @@ def main() -> None:
     print("| SUT | condition | rule | search | sweep | settings run | of |")
     print("|---|---|---|---|---|---|---|")
     same = count = asked = 0
-    for search in searches(conditions, limit_rules(section, where="limits"), store.suts, store.run.seed):
-        if search.advance(figures.figures, store.groups):
-            raise SystemExit("the run lacks steps of a condition")
-        result, wanted = search.limit().result, swept_limit(search, figures)
-        found, swept = (search.condition.words(step) for step in (result.limit, wanted))
-        rule = rule_name(search.rule)
-        cells = (search.sut, search.condition.name, rule, found, swept, result.evaluations)
-        print("| " + " | ".join(map(str, cells)) + f" | {len(search.condition.settings)} |")
-        same, count, asked = same + (result.limit == wanted), count + 1, asked + result.evaluations
-    print(f"\n{same} of {count} agree; {asked / count:.2f} settings in the mean")
+    every = list(searches(conditions, limit_rules(section, where="limits"), store.suts, store.run.seed))
+    for key in dict.fromkeys((one.sut, one.condition.name) for one in every):
+        together = [one for one in every if (one.sut, one.condition.name) == key]
+        ran = {together[0].condition.settings[-1].id}
+        while more := {setting for one in together for setting in one.advance(figures.figures, ran)}:
+            if not more <= set(store.groups):
+                raise SystemExit("the run lacks steps of a condition")
+            ran |= more
+        asked += len(ran)
+        for search in together:
+            result, wanted = search.limit().result, swept_limit(search, figures)
+            found, swept = (search.condition.words(step) for step in (result.limit, wanted))
+            cells = (*key, rule_name(search.rule), found, swept, len(ran))
+            print("| " + " | ".join(map(str, cells)) + f" | {len(search.condition.settings)} |")
+            same, count = same + (result.limit == wanted), count + 1
+    count_of_pairs = len({(one.sut, one.condition.name) for one in every})
+    print(f"\n{same} of {count} agree; {asked / count_of_pairs:.2f} settings in the mean")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ steps, as often as answers reverse under common random numbers (8 %) or under fr
 about the recall over all of them.
 
     python bench/limit_search.py --cases 200 --seed 1
+    python bench/limit_search.py --cases 200 --seed 1 --rules 2
 """
 
 from __future__ import annotations
@@ -61,21 +62,28 @@ def recalls(world: World, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(recall)
 
 
-def run_case(world: World, number: int, seed: int) -> Case:
-    """Search in one world, and sweep it."""
+def run_case(world: World, number: int, seed: int, rules: int = 1) -> list[Case]:
+    """Search the limits of some rules in one world, sharing what was run, and sweep it."""
     rng = generator(seed, world.name, str(number))
     recall = recalls(world, rng)
-    at_least = float(rng.uniform(0.3, 0.95))
-    every = [_evaluation(float(value) - at_least, float(value), world.people) for value in recall]
-    failing = [step for step, one in enumerate(every) if not one.holds]
-    wanted = (failing[0] - 1 if failing[0] else None) if failing else STEPS
-    search = LimitSearch(STEPS, seed, f"{world.name} {number}")
-    search.add(0, every[0])
-    while steps := search.next_steps():
-        for step in steps:
-            search.add(step, every[step])
-    result = search.result()
-    return Case(result.limit, wanted, result.evaluations, result.swept)
+    searches = []
+    for _ in range(rules):
+        at_least = float(rng.uniform(0.3, 0.95))
+        every = [_evaluation(float(value) - at_least, float(value), world.people) for value in recall]
+        search = LimitSearch(STEPS, seed, f"{world.name} {number}")
+        search.add(0, every[0])
+        searches.append((search, every))
+    while steps := {step for search, _ in searches for step in search.next_steps()}:
+        for search, every in searches:
+            for step in steps - search.known.keys():
+                search.add(step, every[step])
+    cases = []
+    for search, every in searches:
+        failing = [step for step, one in enumerate(every) if not one.holds]
+        wanted = (failing[0] - 1 if failing[0] else None) if failing else STEPS
+        result = search.result()
+        cases.append(Case(result.limit, wanted, result.evaluations, result.swept))
+    return cases
 
 
 def _evaluation(room: float, recall: float, people: int) -> Evaluation:
@@ -89,11 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rules", type=int, default=1, help="rules that are searched together")
     told = parser.parse_args()
     print("| world | same answer | further than the sweep | mean evaluations | most, not swept | swept |")
     print("|---|---|---|---|---|---|")
     for world in WORLDS:
-        cases = [run_case(world, number, told.seed) for number in range(told.cases)]
+        every = (run_case(world, number, told.seed, told.rules) for number in range(told.cases))
+        cases = [case for some in every for case in some]
         same = np.mean([case.found == case.wanted for case in cases])
         beyond = np.mean([(case.found or 0) > (case.wanted or 0) for case in cases])
         most = max(case.evaluations for case in cases if not case.swept)

@@ -157,17 +157,17 @@ class Search:
         self.values: dict[int, float | None] = {}
 
     def advance(self, measure: Measure, ran: Iterable[str]) -> list[str]:
-        """Take what was run, and return the ids of the settings that are wanted next; none: it is over."""
+        """Take what was run, and return the ids of the settings that are wanted next; none: it is over.
+
+        Steps that other rules asked for serve too, and count as evaluations.
+        """
         there = set(ran)
         if 0 not in self.search.known:
             self._take(0, measure)
-        while steps := self.search.next_steps():
-            missing = [step for step in steps if self._id(step) not in there]
-            if missing:
-                return [self._id(step) for step in missing]
-            for step in steps:
+        for step in range(1, len(self.condition.settings) + 1):
+            if step not in self.search.known and self._id(step) in there:
                 self._take(step, measure)
-        return []
+        return [self._id(step) for step in self.search.next_steps()]
 
     def limit(self) -> ConditionLimit:
         """Return what was found."""

@@ -32,7 +32,7 @@ from adverse.requirements.rules import (
     Rule,
 )
 from adverse.store.read import Store
-from adverse.store.run import kill_remarks
+from adverse.store.run import Run, kill_remarks
 from adverse.text import BASELINE as BASELINE_ID
 from adverse.text import CLEAN, OVER_ALL, setting_text
 
@@ -92,12 +92,6 @@ class RunFigures:
             return self._summary
         return run_results(self.store, registry=self.registry, partial=True).summary
 
-    @property
-    def _searched(self) -> bool:
-        """Whether frames were chosen by what was found on them, so that most figures would be biased."""
-        selection = self.store.run.selection
-        return selection is not None and selection.kind == "margins"
-
     @cached_property
     def limits(self) -> list[ConditionLimit]:
         """The condition limits that the run was made to search, worked out again."""
@@ -114,7 +108,7 @@ class RunFigures:
         for sut in rule.sut or self.store.suts:
             if sut in self.store.suts and rule.measure == MARGIN:
                 yield replace(self._margin(rule, sut), sut=sut)
-            elif self._searched:
+            elif _searched(self.store.run):
                 yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=SEARCHED, sut=sut)
             elif sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
@@ -127,7 +121,7 @@ class RunFigures:
 
     def remarks(self, sut: str) -> tuple[str, ...]:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
-        counts = None if self._searched else self.summary.data["counts"].get(sut)
+        counts = None if _searched(self.store.run) else self.summary.data["counts"].get(sut)
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
         if self.store.run.truth is not None:
             doubts.append(f"label-free: compared with {self.store.run.truth.name}, not with annotations")
@@ -327,6 +321,11 @@ class RunFigures:
     @staticmethod
     def _of(sut: str, level: str | None, setting: str | None) -> str:
         return sut + (f" at {level}" if level else "") + (under_words(setting) if setting else "")
+
+
+def _searched(run: Run) -> bool:
+    """Tell whether frames were chosen by what was found on them, so that most figures would be biased."""
+    return run.selection is not None and run.selection.kind == "margins"
 
 
 def _column(measure: str) -> str:

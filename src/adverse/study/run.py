@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 from adverse.content import Changed, ChangedError, content_hash, digest
 from adverse.errors import IncompleteError, StoreError
-from adverse.store.durable import write_file
+from adverse.store.durable import storage_errors, write_file
 from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
@@ -304,8 +304,9 @@ def _prepare(
     write_file(folder.inputs, inputs_table(plan.inputs))
     if file.selection is not None:
         write_file(folder.selection, planned_table(plan, file.selection))
-    else:
-        folder.selection.unlink(missing_ok=True)
+    elif folder.selection.exists():
+        with storage_errors(folder.selection):
+            folder.selection.unlink()
     folder.write_manifest(_running(manifest, basis))
     used = environments_in_use(journal, plan.keys, basis)
     _warn(watch, mixture({**used, environment_id(environment()): environment()} if plan.to_do else used))
