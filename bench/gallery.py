@@ -27,7 +27,12 @@ PICTURES = report.DOCS / "pictures" / "gallery"
 SIZE = (320, 240)
 QUALITY = 80
 PARTS = {
-    "By depth": ("haze(visibility_m=60)", "defocus(focus_m=2, kappa=12)", "rain(rate_mm_h=50)"),
+    "By depth": (
+        "haze(visibility_m=60)",
+        "defocus(focus_m=2, kappa=12)",
+        "rain(rate_mm_h=50)",
+        "snow(rate_mm_h=3)",
+    ),
     "On the lens, in the light": (
         "lens_drops(coverage=0.25)",
         "lens_mud(coverage=0.2)",
