@@ -81,6 +81,10 @@ def test_a_panoptic_file_is_told_from_one_with_boxes(tmp_path: Path) -> None:
     assert told.format.name == "coco-panoptic"
     assert told.options["images"] == "pictures"
     assert told.options["masks"] == "panoptic"
+    (tmp_path / "pictures").rename(tmp_path / "images")  # the same names, and before the maps
+    again = looks_like(tmp_path)
+    assert again is not None
+    assert (again["images"], again["masks"]) == ("images", "panoptic")
     boxes = {**GIVEN, "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}]}
     (tmp_path / "instances.json").write_text(json.dumps(boxes))
     assert looks_like(tmp_path) is None

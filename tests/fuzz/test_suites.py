@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -23,6 +24,10 @@ from adverse.fuzz.outcome import CampaignOutcome, read_outcome
 from adverse.fuzz.regression import compare_suites
 from adverse.fuzz.replay import replay_campaign
 from adverse.fuzz.run import run_campaign
+from adverse.interop.suites import suite_tests, write_suite
+from adverse.report.fuzz import summary_words
+from adverse.requirements.suite_rules import each_test
+from adverse.requirements.verdicts import Outcome
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
@@ -51,6 +56,24 @@ class Better(ByColour):
 def better() -> Better:
     \"\"\"Segments by colour.\"\"\"
     return Better("", 0.0)
+"""
+SHY = """
+
+class Shy(ByColour):
+    \"\"\"Refuses what is red.\"\"\"
+
+    def segment(self, images):
+        for image in images:
+            pixels = image.astype(int)
+            if (pixels[..., 0] > pixels[..., 2] + 60).any():
+                raise ValueError("red")
+        return super().segment(images)
+
+
+@sut(name="shy")
+def shy() -> Shy:
+    \"\"\"Segments by colour.\"\"\"
+    return Shy("", 0.0)
 """
 
 
@@ -266,6 +289,7 @@ def test_exports_are_read_back_with_the_same_pixels_and_truth(
             for label, name in names.items():
                 assert set(labels[made.labels == label].tolist()) == {name}
     adverse_here("fuzz", "export", campaign.path, out).expect(2, "not empty")
+    adverse_here("data", "check", out).expect(0, "No problems")
 
 
 def read_back(out: Path, how: str) -> list[tuple[Any, Any, Any]]:
@@ -290,7 +314,9 @@ def read_back(out: Path, how: str) -> list[tuple[Any, Any, Any]]:
         else cityscapes(out, split={"test": "val"})
     )
     frames = [frame for log in data.logs for frame in log.frames]
-    if how == "coco-panoptic":
+    if how == "cityscapes":
+        frames.sort(key=lambda frame: frame.id[-6:])  # sequences are logs
+    else:
         order = [entry["file_name"] for entry in json.loads((out / "panoptic.json").read_text())["images"]]
         frames.sort(key=lambda frame: order.index(f"{frame.id}.png"))
     table = np.array([data.pixel_classes.get(number, "") for number in range(256)])
@@ -306,6 +332,74 @@ def pixels(path: Path) -> Any:
     import cv2  # noqa: PLC0415
 
     return cv2.imread(str(path))[..., ::-1]  # type: ignore[index]
+
+
+def test_remnants_are_groups_in_cityscapes_and_its_sequences_are_logs(
+    campaign: CampaignFolder, tmp_path: Path
+) -> None:
+    outcome = read_outcome(campaign)
+    tests = list(suite_tests(campaign, outcome))
+    cars = [int(test.instances.max()) for test in tests]
+    hidden = [
+        replace(test, ignored=frozenset({car})) if number % 2 else test
+        for number, (test, car) in enumerate(zip(tests, cars, strict=True))
+    ]
+    write_suite(iter(hidden), outcome, tmp_path / "suite", "cityscapes")
+    data = cityscapes(tmp_path / "suite", split={"test": "val"}, logs="sequence")
+    assert len(data.logs) == len({test.row["log"] for test in tests})
+    frames = {int(frame.id[-6:]): frame for log in data.logs for frame in log.frames}
+    for test, car in zip(hidden, cars, strict=True):
+        frame = frames[test.number]
+        assert frame.instances is not None
+        assert frame.labels is not None
+        where = test.instances == car
+        assert np.array_equal(frame.labels()[where], test.labels[where])
+        assert (frame.instances()[where] == 0).all() == (car in test.ignored)
+
+
+def test_a_sut_without_an_answer_to_the_base_neither_passes_nor_is_fixed(
+    campaign: CampaignFolder, study: Path, tmp_path: Path
+) -> None:
+    """It refuses what is red, so it answers about repainted cars alone: there is nothing to compare with."""
+    (study.parent / "shy.py").write_text(SEGMENTER + SHY)
+    sut = {"name": "shy", "adapter": "shy"}
+    shy = with_sut(study, "shy.yaml", sut, plugins=["shy.py"])
+    after = read_outcome(replay(campaign, shy, tmp_path / "run"))
+    for row in after.object_counts():
+        assert (row.answered, row.per_1000.value) == (0, None)
+    assert [(row.scored, row.faults) for row in after.counts()][-1] == (0, TESTS)
+    answered = [row for row in after.rows if row["suts"]["shy"]["fault"] is None]
+    assert answered, "repainted cars"
+    before = read_outcome(campaign)
+    (compared,) = compare_suites(before, after)
+    failing = sum(test.failed for test in before.tests["colour 0"])
+    assert compared.counts() == {"new": TESTS - failing, "still failing": failing, "fixed": 0, "passing": 0}
+    assert {verdict.outcome for verdict in each_test(after)} == {Outcome.FAIL}
+    assert f"{TESTS} tests without an answer" in " ".join(summary_words(after))
+
+
+def test_rules_against_a_campaign_say_what_was_compared(
+    campaign: CampaignFolder, replayed: CampaignFolder, new_study: Path, tmp_path: Path
+) -> None:
+    some = replay(campaign, new_study, tmp_path / "some", only_failures=True)
+    shared = len(read_outcome(some).rows)
+    assert {row["arm"][0] for row in read_outcome(some).rows} == {"change_color"}
+    rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
+    rule = {"measure": "new_failures", "against": str(some.path), "at_most": 0}
+    rules.write_text(yaml.safe_dump({"rules": [rule, {**rule, "mutation": "add_person"}]}))
+    said = adverse_here("check", replayed.path, rules, "--json", verdicts)
+    assert said.code == 3
+    assert f"{TESTS - shared} of {TESTS} tests are not there" in said.text
+    first, second = json.loads(verdicts.read_text())
+    assert (first["outcome"], first["measured"]) == ("PASS", 0)
+    assert (second["outcome"], second["measured"]) == ("INCONCLUSIVE", None)
+    rules.write_text(yaml.safe_dump({"rules": [{**rule, "against": str(campaign.path), "at_most": TESTS}]}))
+    adverse_here("check", replayed.path, rules).expect(0, "compared with 'colour 0'")
+    before, after = read_outcome(campaign), read_outcome(replayed)
+    for name, other in (("visible_share", 0.9), ("targets", ("car",)), ("pixel_classes", {7: "car"})):
+        judged_otherwise = replace(after, campaign=replace(after.campaign, **{name: other}))
+        with pytest.raises(StoreError, match=f"cannot be compared.*{name}"):
+            compare_suites(before, judged_otherwise)
 
 
 def test_campaigns_without_a_common_test_cannot_be_compared(campaign: CampaignFolder, tmp_path: Path) -> None:

@@ -222,17 +222,26 @@ def _guessed(file: Path, root: Path) -> dict[str, Any] | None:
         arrays = open_arrays(file)
         first, image = arrays.first("annotations"), str(arrays.first("images")["file_name"])
         mask = str(first["file_name"])
-        if "segments_info" not in first:
-            return None
+        listed = {int(segment["id"]) for segment in first["segments_info"]}
     except (AdverseError, TypeError, ValueError, LookupError):
         return None
     folders = sorted(child for child in root.iterdir() if child.is_dir())
     held = {name: [f.name for f in folders if (f / name).is_file()] for name in (image, mask)}
     if not held[image] or not held[mask]:
         return None
-    masks = held[mask][0]
+    masks = next((name for name in held[mask] if _holds(root / name / mask, listed)), held[mask][0])
     pictures = next((name for name in held[image] if name != masks), masks)
     return {"root": str(root), "annotations": file.name, "images": pictures, "masks": masks}
+
+
+def _holds(path: Path, listed: set[int]) -> bool:
+    """Tell whether the pixels of a file are segments of a list, and not a picture."""
+    picture = ImageFile(path)
+    meaning = tuple((number, number) for number in sorted(listed))
+    try:
+        return bool(SegmentFile(path, picture, meaning, "int32")().any())
+    except AdverseError:
+        return False
 
 
 def _refused(what: str, got: str, wanted: str, where: str) -> DataError:

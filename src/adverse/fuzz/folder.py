@@ -128,6 +128,10 @@ class FinishedCampaign:
     """The names of the labels of scenes, as the data set has them."""
     remnant_share: float = 0.0
     """What shows less than this of what it showed before is ignored in the truth."""
+    visible_share: float | None = None
+    """Of what shows less than this of what it showed before, nobody is told that it is lost."""
+    targets: tuple[str, ...] | None = None
+    """The classes that detectors are asked for."""
     replays: Mapping[str, Any] | None = None
     """The campaign whose tests these are, and which of them; None for tests of its own."""
 
@@ -226,6 +230,8 @@ class CampaignFolder(OwnedFolder):
             made_by=manifest["adverse"],
             scene_classes={int(number): name for number, name in manifest["scene_classes"].items()},
             remnant_share=float(manifest["remnant_share"]),
+            visible_share=manifest.get("visible_share"),
+            targets=None if manifest.get("targets") is None else tuple(manifest["targets"]),
             replays=manifest["replays"],
         )
 

@@ -40,6 +40,7 @@ class Case:
     drop: float | None
     compat_drop: float | None
     fault: str | None
+    """Why there is no verdict: no answer to the mutated scene, or none to its base to compare with."""
     bin: str | None
     """The kind of inconsistency that this is; None if it is none."""
     verdicts: tuple[ObjectVerdict, ...] = ()
@@ -293,7 +294,10 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
             wanted=f"{campaign.tests} tests with hash {campaign.results}",
             fix="Restore it from a copy, or run the same adverse fuzz command again.",
         )
-    cases = {sut: tuple(_cases(tests, sut, campaign.bins)) for sut in campaign.suts}
+    bases = {
+        row["frame"]: row["suts"] for (phase, _), some in rows.items() if phase == "baseline" for row in some
+    }
+    cases = {sut: tuple(_cases(tests, sut, campaign.bins, bases)) for sut in campaign.suts}
     return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests))
 
 
@@ -356,10 +360,13 @@ def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _cases(rows: Sequence[Row], sut: str, bins: Bins) -> list[Case]:
+def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mapping[str, Row]]) -> list[Case]:
     cases = []
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
+        fault = scores["fault"]
+        if fault is None and (unanswered := bases[row["base"]][sut]["fault"]) is not None:
+            fault = f"of the frame before it was changed: {unanswered}"
         cases.append(
             Case(
                 number=number,
@@ -371,7 +378,7 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins) -> list[Case]:
                 thing=row["thing"],
                 drop=scores["drop"],
                 compat_drop=scores["compat_drop"],
-                fault=scores["fault"],
+                fault=fault,
                 bin=bin_of(scores["drop"], bins),
                 verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
                 added=scores["added"],

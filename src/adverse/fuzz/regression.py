@@ -19,7 +19,16 @@ from adverse.fuzz.outcome import CampaignOutcome, Case
 
 Change = Literal["new", "still failing", "fixed", "passing"]
 CHANGES: tuple[Change, ...] = get_args(Change)
-SAME_RULES = ("task", "scorer", "threshold", "bins")
+SAME_RULES = (
+    "task",
+    "targets",
+    "scorer",
+    "threshold",
+    "bins",
+    "visible_share",
+    "remnant_share",
+    "pixel_classes",
+)
 """What two campaigns must share for their failures to mean the same."""
 
 
@@ -93,7 +102,7 @@ def is_failure(test: Case) -> bool:
 def why_failed(test: Case) -> str:
     """Return why a test fails, in words; empty if it passes."""
     if test.fault is not None:
-        return f"no answer: {test.fault}"
+        return f"no answer: {test.fault.partition('. Fix: ')[0]}"
     fell = [f"{test.drop:.2f} points lower ({test.bin})"] if test.bin else []
     return "; ".join([*fell, *(verdict.words for verdict in test.verdicts)])
 
@@ -135,10 +144,11 @@ def _difference(tests: Sequence[ComparedTest]) -> Interval:
 def _refuse_other_rules(before: FinishedCampaign, after: FinishedCampaign) -> None:
     for name in SAME_RULES:
         one, other = getattr(before, name), getattr(after, name)
-        if one != other:
+        if one != other and None not in (one, other):
+            words = "" if name == "pixel_classes" else f" {one!r} and {other!r}"
             raise StoreError(
                 "these two campaigns cannot be compared",
-                got=f"{name} {one!r} and {other!r}",
+                got=f"{name}{words or ' that differ: what pixels are judged as'}",
                 wanted=f"the same {name}: a failure must mean the same in both",
                 fix="Replay the first one: a replay keeps its rules.",
             )

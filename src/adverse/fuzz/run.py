@@ -305,6 +305,8 @@ def begin(
         "pixel_classes": {str(k): v for k, v in campaign.job.study.pixel_classes.items()},
         "scene_classes": {str(k): v for k, v in campaign.job.meaning.pixel_classes.items()},
         "remnant_share": campaign.job.remnant_share,
+        "visible_share": campaign.job.visible_share,
+        "targets": list(study.targets),
         "files_read": {},
     }
     if folder.manifest.exists():

@@ -2,7 +2,8 @@
 
 Failures are taken from the campaign's folder as they were shown; tests that passed are made again from the
 data, and must come out as the same pictures. Remnants of hidden objects and groups are marked as crowds,
-which COCO's evaluation ignores. `recipes.jsonl` has a line for each test.
+which COCO's evaluation ignores; in Cityscapes' layout they are groups. `recipes.jsonl` has a line for each
+test.
 """
 
 from __future__ import annotations
@@ -38,9 +39,13 @@ RECIPES = "recipes.jsonl"
 
 @dataclass(frozen=True, eq=False)
 class SuiteTest:
-    """One test with its pixels and truth; `ignored` are objects of which only remnants are left."""
+    """One test with its pixels and truth; `ignored` are objects of which only remnants are left.
+
+    `log` numbers the logs of the bases.
+    """
 
     number: int
+    log: int
     row: Row
     image: Image
     labels: NDArray[Any]
@@ -54,8 +59,8 @@ class SuiteTest:
 
     @property
     def stem(self) -> str:
-        """The name of its files in Cityscapes' layout, without what they are."""
-        return f"fuzz_{self.number:06d}_{0:06d}"
+        """The name of its files in Cityscapes' layout, without what they are; a log is a sequence."""
+        return f"fuzz_{self.log:06d}_{self.number:06d}"
 
 
 def suite_tests(
@@ -65,6 +70,7 @@ def suite_tests(
     share = outcome.campaign.remnant_share
     made = _MadeAgain(outcome, file) if file is not None else None
     number = 0
+    logs: dict[str, int] = {}
     for row in outcome.rows:
         if made is None and not row["kept"]:
             continue
@@ -72,7 +78,8 @@ def suite_tests(
         shares = visible_shares(base, scene)
         ignored = frozenset(instance for instance, seen in shares.items() if seen < share)
         number += 1
-        yield SuiteTest(number, row, scene.image, scene.labels, scene.instances, ignored)
+        log = logs.setdefault(row["log"], len(logs))
+        yield SuiteTest(number, log, row, scene.image, scene.labels, scene.instances, ignored)
 
 
 def write_suite(
@@ -305,7 +312,7 @@ class _Cityscapes:
         for instance in np.unique(test.instances[test.instances > 0]).tolist():
             mask = test.instances == instance
             label = int(np.bincount(labels[mask]).argmax())
-            if label in OBJECTS:
+            if label in OBJECTS and instance not in test.ignored:
                 instances[mask] = label * 1000 + count.get(label, 0)
                 count[label] = count.get(label, 0) + 1
         image = self.places["leftImg8bit"] / f"{test.stem}_leftImg8bit.png"

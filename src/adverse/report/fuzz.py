@@ -20,7 +20,7 @@ from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.fuzz_charts import DISCOVERED, counts_chart, discovery_chart
 from adverse.report.table import Cell, Column, Table, columns
-from adverse.text import shown
+from adverse.text import counted, shown
 
 REASONS = 12
 """Refusals that are shown; all are in the CSV."""
@@ -302,12 +302,12 @@ def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequ
 def tests_table(outcome: CampaignOutcome) -> Table:
     """Return every test with each SUT's drop: all that is kept of what passed."""
     data: list[dict[str, Any]] = []
-    for row in outcome.rows:
-        flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
+    for number, row in enumerate(outcome.rows):
+        flat = {"test": number + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
         flat["picture"] = row["picture"]
         for sut, result in row["suts"].items():
             said = "; ".join(ObjectVerdict.read(verdict).words for verdict in result["verdicts"])
-            flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": result["fault"]}
+            flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": outcome.tests[sut][number].fault}
             flat |= {f"objects.{sut}": said, f"added.{sut}": result["added"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
@@ -366,12 +366,20 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     dropped = f"{pruned['too_hard']} more were dropped" if pruned["too_hard"] else "there are none"
     empty = f" {pruned['not_scored']} have no ground truth to score against." if pruned["not_scored"] else ""
     lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}"]
+    if campaign.replays is not None:
+        lines = [f"{count} tests on {pruned['kept']} base frames, those of the campaign that is replayed."]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
+        faults = sum(test.fault is not None for test in outcome.tests[sut])
+        silent = (
+            f" {counted(faults, 'test')} without an answer, or with none to the frame before."
+            if faults
+            else ""
+        )
         lines.append(
-            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by "
-            f"{points_words(campaign.bins)} or more; distinct frames among them: {frames}."
+            f"{shown(sut)}: {len(failed)} of {count - faults} tests lower its score by "
+            f"{points_words(campaign.bins)} or more; distinct frames among them: {frames}.{silent}"
         )
         wrong = [test for test in outcome.tests[sut] if test.verdicts]
         kinds = Counter(verdict.kind for test in wrong for verdict in test.verdicts)
@@ -382,10 +390,11 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             "the score."
         )
     share = outcome.saturation
-    lines.append(
-        f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
-        + ("." if share is None else f" ({share:.2%} of all drawn).")
-    )
+    if campaign.replays is None:
+        lines.append(
+            f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
+            + ("." if share is None else f" ({share:.2%} of all drawn).")
+        )
     if outcome.short:
         which = ", ".join(f"{made} of {wanted} of {name}" for name, (made, wanted) in outcome.short.items())
         lines.append(

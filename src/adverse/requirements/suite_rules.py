@@ -122,7 +122,8 @@ def _verdicts(outcome: CampaignOutcome, rule: SuiteRule, folder: Path) -> Iterat
         if rule.name and len(rule.sut or outcome.suts) > 1:
             name = f"{rule.name}: {sut}"
         state, reason = _decided(rule, value, interval, why)
-        yield Verdict(name, words, rule.at_most, value, interval, state, reason, sut)
+        remarks = (why,) if rule.against is not None and value is not None and why else ()
+        yield Verdict(name, words, rule.at_most, value, interval, state, reason, sut, remarks)
 
 
 def _measured(
@@ -131,7 +132,7 @@ def _measured(
     if not tests:
         return None, None, "there is no such test"
     if rule.against is not None:
-        return _changed(outcome, rule, sut, folder)
+        return _changed(outcome, rule, sut, tests, folder)
     if rule.measure == "failures_per_1000":
         failing = [is_failure(test) for test in tests]
         if rule.mutation is None:
@@ -150,7 +151,7 @@ def _is_fault(test: Case) -> bool:
 
 
 def _changed(
-    outcome: CampaignOutcome, rule: SuiteRule, sut: str, folder: Path
+    outcome: CampaignOutcome, rule: SuiteRule, sut: str, tests: Sequence[Case], folder: Path
 ) -> tuple[float | None, Interval | None, str]:
     place = folder / (rule.against or "")
     other = read_outcome(open_campaign(place))
@@ -160,9 +161,14 @@ def _changed(
     if not pairs:
         return None, None, f"{rule.against} has no SUT {sut!r}"
     (compared,) = compare_suites(other, outcome, suts=pairs)
+    shared = [test for test in compared.tests if rule.mutation in (None, test.after.mutation)]
+    if not shared:
+        return None, None, f"{rule.against} has no such test"
     change: Literal["new", "still failing"] = "new" if rule.measure == "new_failures" else "still failing"
-    mine = [test for test in compared.of(change) if rule.mutation in (None, test.after.mutation)]
-    return float(len(mine)), None, ""
+    others = len(tests) - len(shared)
+    why = [f"compared with {old!r} there" for old in pairs if old != sut]
+    why += [f"{others} of {len(tests)} tests are not there, and not counted"] if others else []
+    return float(sum(test.change == change for test in shared)), None, "; ".join(why)
 
 
 def _decided(
