@@ -74,8 +74,8 @@ def test_lists_for_people_and_for_scripts(kind: str) -> None:
     assert entries
     assert all(entry["name"] and entry["summary"] for entry in entries)
     text = adverse_here("list", kind).text
-    assert all(entry["name"] in text for entry in entries)
-    assert len(text.splitlines()) == len(entries) + 2
+    assert all(entry["name"].rpartition(".")[2] in text for entry in entries), "c. and t. are named once"
+    assert len(text.splitlines()) <= 30
     assert max(map(len, text.splitlines())) <= 80
     name = entries[0]["name"]
     one = adverse_here("list", kind, name).text

@@ -47,11 +47,11 @@ def test_boxes_logs_and_splits_are_counted(tmp_path: Path) -> None:
     assert found.splits == [SplitCount("validation", 2, 2), SplitCount("test", 2, 2)]
     assert found.classes == [ClassCount("dog", 1, 0, 1, 0, 3), ClassCount("person", 2, 1, 2, 1, 1)]
     assert found.labels == 1
-    assert found.mutations_out["depth_m"] == ["defocus", "haze", "rain"]
+    assert found.mutations_out["depth_m"] == ["defocus", "haze", "rain", "snow"]
     assert [level.name for level in found.levels if level.able] == ["image"]
     text = said(found)
     assert "validation 2 logs, 2 images; test 2 logs, 2 images" in text
-    assert "not defocus, haze, rain: no test frame has depth" in text
+    assert "not defocus, haze, rain, snow: no test frame has depth" in text
     assert "1 x boxes partly outside the image" in text
     assert "No problems." in text
 

@@ -23,7 +23,7 @@ def test_every_mutation_and_battery_is_on_the_page() -> None:
 
 def test_every_sheet_of_the_page_is_there() -> None:
     sheets = re.findall(r"\(sheets/(.*?)\)", PAGE)
-    assert len(sheets) == 6
+    assert len(sheets) == 8
     assert all((Path(__file__).parents[2] / "docs" / "sheets" / name).is_file() for name in sheets)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.choices import Best, best_sut
-from adverse.analysis.headline import consequence_levels, headline_levels
+from adverse.analysis.headline import consequence_levels, headline_levels, setting_names
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY
 from adverse.curves.ranking import percent
@@ -52,12 +52,28 @@ def choices(summary: Summary, run: Run) -> list[str]:
         rows = [row for row in summary.rows if row["setting"] == condition and row["area"] is not None]
         if any(row["area"] for row in rows):
             area = "worst-case area" if condition == ANY else "worst area of mild mutations"
-            line = _choice("best when it matters", area, summary, consequence_levels(summary), condition)
-            lines.append(line)
+            levels = consequence_levels(summary)
+            line = _choice("best when it matters", area, summary, levels, condition)
+            lines.append(line + _undoing(summary, run, levels[0]) if line and condition == ANY else line)
             break
         if rows:
             lines.append(f"{words}: leaves no SUT of any use")
     return [line for line in (*lines, _trained(run)) if line]
+
+
+def _undoing(summary: Summary, run: Run, level: str) -> str:
+    """Name the one mutation that is the worst for all SUTs but the best; empty where it is not the same."""
+    best = best_sut(summary, level, ANY)
+    if best is None or not _told(best):
+        return ""
+    worst: dict[str, tuple[float, str]] = {}
+    for row in summary.rows:
+        if row["level"] == level and row["group"] in ("mild", "severe") and row["robust_area"] is not None:
+            found = (float(row["robust_area"]), str(row["setting"]))
+            worst[row["sut"]] = min(worst.get(row["sut"], found), found)
+    settings = {setting for sut, (_, setting) in worst.items() if sut != best.sut}
+    words = setting_names(run)
+    return f"; the others lose most under {words[settings.pop()]}" if len(settings) == 1 else ""
 
 
 def _trained(run: Run) -> str:

@@ -280,7 +280,8 @@ def stop_lines(summary: Summary, run: Run) -> list[str]:
     known = stop_costs(summary, run)[:ABREAST]
     if not known:
         return []
-    head = f"stops in time ({known[0].level}, at {known[0].sensitivity:.2g} false alarms per image):"
+    rate = f"{known[0].sensitivity:.2g} false alarms per image"
+    head = f"stops in time ({known[0].level}, at {rate}; areas: at any):"
     return [head, *(_cost_line(one) for one in known)]
 
 

@@ -24,6 +24,8 @@ CAUTIONS = 4
 UNTESTED_NAMED = 3
 """Mutations that were not run and are named as examples."""
 NAMED_CLASSES = 3
+RENDERED = ("orchard-world", "street-world")
+"""Formats whose pictures are made up: who sees the page alone must know."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _tested(run: Run, logs: int) -> str:
         counted(len(run.suts), "system"),
         *([f"{kind} {', '.join(judged[:NAMED_CLASSES])}{more}"] if run.task == "detection" else []),
         counted(len(run.mutations), "condition"),
-        counted(logs, "test log"),
+        f"{counted(logs, 'test log')}{' of a rendered world' if run.data.format in RENDERED else ''}",
         f"{run.data.frames.get('test', 0):,} test frames",
     )
     return ", ".join(parts)

