@@ -42,7 +42,7 @@ from adverse.study.spec import read_study
 from bad_input.command import adverse_here
 from small_campaign import write_campaign
 
-TESTS = 96
+TESTS = 48
 TIMES = re.compile(rb'<section id="times">.*?</section>', re.DOTALL)
 
 
