@@ -202,6 +202,56 @@ def write_kitti_raw(root: Path) -> Path:
     return root
 
 
+def tracklet(kind: str, first: int, poses: list[str], size: str = "1.8 0.6 0.6") -> str:
+    """Return an <item> of tracklet_labels.xml; a pose is "x y z left occlusion truncation" by the scanner."""
+    sides = "".join(f"<{side}>{value}</{side}>" for side, value in zip("hwl", size.split(), strict=True))
+    rows = []
+    for pose in poses:
+        names = ("tx", "ty", "tz", "rz", "occlusion", "truncation")
+        pairs = zip(names, pose.split(), strict=True)
+        inside = "".join(f"<{name}>{value}</{name}>" for name, value in pairs)
+        rows.append(f"<item><rx>0</rx><ry>0</ry>{inside}<state>2</state></item>\n")
+    listed = f"<count>{len(poses)}</count><item_version>2</item_version>\n{''.join(rows)}"
+    return (
+        f'<item class_id="1"><objectType>{kind}</objectType>{sides}<first_frame>{first}</first_frame>\n'
+        f"<poses>{listed}</poses><finished>1</finished></item>\n"
+    )
+
+
+def tracklet_xml(*items: str) -> str:
+    """Return a tracklet_labels.xml, as a boost archive has it."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8" standalone="yes" ?>\n<!DOCTYPE boost_serialization>\n'
+        '<boost_serialization signature="serialization::archive" version="9">\n'
+        f'<tracklets class_id="0"><count>{len(items)}</count><item_version>1</item_version>\n'
+        f"{''.join(items)}</tracklets>\n</boost_serialization>\n"
+    )
+
+
+def seqinfo(name: str, frames: int, **changes: object) -> str:
+    """Return a seqinfo.ini of the MOT Challenge."""
+    values = {"name": name, "imDir": "img1", "frameRate": 25, "seqLength": frames}
+    values |= {"imWidth": WIDTH, "imHeight": HEIGHT, "imExt": ".jpg", **changes}
+    return "[Sequence]\n" + "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+MOT_ROWS = (
+    "1,3,11,5,20,30,1,1,1\n2,3,12,5,20,30,1,1,0.4\n2,8,1,1,5,5,0,1,1\n"  # a pedestrian, and an ignored one
+    "2,4,31,9,20,30,0,3,1\n"  # a car: the challenge evaluates none
+    "3,9,41,9,10,20,0,7,1\n"  # somebody who sits
+)
+
+
+def write_mot(root: Path) -> Path:
+    """Write two sequences of three frames, one of them once more for another detector."""
+    for name, rows in (("MOT17-02-DPM", MOT_ROWS), ("MOT17-02-SDP", MOT_ROWS), ("MOT17-04-DPM", "")):
+        for number in range(1, 4):
+            picture(root / name / f"img1/{number:06}.jpg")
+        text(root / name / "gt/gt.txt", rows)
+        text(root / name / "seqinfo.ini", seqinfo(name, 3))
+    return root
+
+
 CITY_CAMERA = {
     "extrinsic": {"baseline": 0.2, "x": 1.7, "y": 0.1, "z": 1.2, "yaw": 0.0, "pitch": 0.0, "roll": 0.0},
     "intrinsic": {"fx": 50.0, "fy": 50.0, "u0": 32.0, "v0": 24.0},

@@ -50,7 +50,7 @@ store: content errors remote_files types
 strict_json: errors
 strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks masks mutations plain_files plugins processes robot
-    seeds store strict_yaml stylize suts text types visual
+    seeds step_clock store strict_yaml stylize suts text types visual
 stylize: content data errors seeds suts types
 suts: content errors file_access json_arrays masks plain_files plugins process_settings processes
     remote_files strict_json types user_files

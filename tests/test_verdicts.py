@@ -94,3 +94,17 @@ def test_a_verdict_takes_two_lines_and_says_why_where_it_does_not_pass() -> None
     whole = terminal_lines([good], width=40, details=True)
     assert max(map(len, whole)) <= 40
     assert "lower bound of recall" in " ".join(whole)
+
+
+def test_of_many_verdicts_the_worst_stand_on_the_screen_and_the_others_are_counted() -> None:
+    good = Verdict("people in haze", "recall is at least 0.9", 0.9, 0.95, None, Outcome.PASS)
+    bad = Verdict("in rain", "recall is at least 0.9", 0.9, 0.5, None, Outcome.FAIL)
+    many = [good] * 9 + [bad] * 3
+    lines = terminal_lines(many, width=80, most=5)
+    assert [line.partition(":")[0] for line in lines] == [
+        *["✗ FAIL in rain"] * 3,
+        "✓ PASS people in haze",
+        "and 8 more",
+    ]
+    assert lines[-1] == "and 8 more: 8 PASS; --tables"
+    assert terminal_lines(many, width=80, most=12) == terminal_lines(many, width=80)

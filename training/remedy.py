@@ -64,7 +64,11 @@ def main() -> None:
     told = parser.parse_args()
     if told.command == "score":
         suts = [
-            {**MODELS[NET].section(kind, "."), "model": str((told.out / f"{kind}.onnx").resolve())}
+            {
+                **MODELS[NET].section(kind, "."),
+                "model": str((told.out / f"{kind}.onnx").resolve()),
+                "trained_on": [],
+            }
             for kind in KINDS
         ]
         adverse.run(

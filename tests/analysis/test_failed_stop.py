@@ -48,6 +48,7 @@ def test_it_is_the_one_that_driving_every_log_finds(store: Store, failed: Failed
     one = failed.driven
     assert (one.sut, one.setting, one.log) in known
     assert failed.clean.safe
+    assert failed.of == sum(sut == one.sut for sut, _, _ in known)
     groups = {setting.id: setting.group for setting in store.run.mutations}
     assert stopped[one.sut] == max(stopped[sut] for sut, _, _ in known)
     mild = [key for key in known if key[0] == one.sut and groups[key[1]] == "mild"]

@@ -69,6 +69,31 @@ def test_stops_are_counted_from_the_logs(driven: Path) -> None:
     )
 
 
+def test_stops_the_choice_and_the_film_are_told_at_one_level(driven: Path) -> None:
+    """Of two truths it is where people really were; of one level per truth, the last that drives."""
+    store = finished(driven)
+    summary = read_summary(store)
+    stops = stopping(summary, store.run)
+    assert stops is not None
+    assert stops.level == consequence_levels(summary)[0] == stop_costs(summary, store.run)[0].level
+    assert stop_lines(summary, store.run)[0].startswith(f"stops in time ({stops.level}, at ")
+    assert f"at {stops.level}" in choices(summary, store.run)[1]
+
+
+def test_what_the_film_shows_has_a_line_of_its_own(driven: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = finished(driven)
+    summary = read_summary(store)
+    monkeypatch.setattr("adverse.analysis.headline.MOST_STOPS", 1)
+    stops = stopping(summary, store.run)
+    assert stops is not None
+    for setting in store.run.mutations:
+        told = stopping(summary, store.run, shown=(stops.sut, setting.id))
+        assert told is not None
+        assert [line.setting for line in told.lines] == [store.run.baseline.id, setting.id]
+        other = stopping(summary, store.run, shown=("another", setting.id))
+        assert other == stops
+
+
 def test_costs_are_stops_that_are_lost_the_most_costly_first(driven: Path) -> None:
     store = finished(driven)
     summary = read_summary(store)
@@ -143,6 +168,17 @@ def test_who_is_best_when_it_matters_is_told_in_closed_loop(driven: Path) -> Non
     clean, worst = choices(summary, store.run)
     assert "at located/annotated" in clean
     assert "at loop/annotated" in worst
+
+
+def test_who_was_trained_with_what_is_tested_is_said_with_the_choice(driven: Path) -> None:
+    store = finished(driven)
+    seen = store.run.mutations[0].steps[0].mutation
+    first, *others = store.run.suts
+    taught = replace(store.run, suts=(replace(first, trained_on=(seen, "never_tried")), *others))
+    count = sum(seen in {step.mutation for step in setting.steps} for setting in taught.mutations)
+    told = f"trained on what is tested: {first.name} with {count} of {len(taught.mutations)} mutations"
+    summary = read_summary(store)
+    assert choices(summary, taught) == [*choices(summary, store.run), told]
 
 
 def test_a_level_at_which_the_best_are_equal_gives_way_to_the_one_before(run: Path) -> None:

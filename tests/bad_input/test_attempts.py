@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numba
 import psutil
 import pytest
+from numba.core import event
 
 from adverse.step_clock import GO, HOLD, Steps, late_step
 from adverse.study.engines import local
@@ -104,6 +104,16 @@ def hoards(image):
     while round(int(image[0, 0, 0]) / 10) == 3:
         held.append(np.ones(8 << 20))
         time.sleep(0.01)
+    return 255 - image
+
+
+@mutation
+def compiles(image):
+    """Take three seconds on picture 2, as numba says to compile."""
+    if round(int(image[0, 0, 0]) / 10) == 2:
+        from numba.core import event
+        with event.trigger_event("numba:compile"):
+            time.sleep(3)
     return 255 - image
 '''
 
@@ -297,5 +307,30 @@ def test_start_up_and_compiling_are_not_timed(monkeypatch: pytest.MonkeyPatch) -
     told_lines: list[bytes] = []
     monkeypatch.setattr(steps, "_tell", told_lines.append)
     steps.hold_while_compiling()
-    numba.njit(lambda number: number + 1)(1)
-    assert told_lines == [HOLD, GO]
+    with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+        told_lines.append(b"compiling")
+    assert told_lines == [HOLD, b"compiling", GO]
+
+
+COMPILES = """
+import sys
+from adverse.step_clock import watch_compiling
+told = []
+watch_compiling(lambda: told.append("begins"), lambda: told.append("ends"))
+assert "numba" not in sys.modules
+import numba
+numba.njit(lambda number: number + 1)(1)
+print(told, [finder for finder in sys.meta_path if "adverse" in type(finder).__module__])
+"""
+
+
+def test_compiling_is_heard_of_also_where_numba_is_imported_later() -> None:
+    ran = subprocess.run([sys.executable, "-c", COMPILES], capture_output=True, text=True, check=True)
+    assert ran.stdout == "['begins', 'ends'] []\n"
+
+
+def test_a_mutation_that_is_compiled_takes_no_longer_for_that(study: GoodStudy) -> None:
+    """Compiling alone takes longer here than the mutation may; numba is imported by the mutation."""
+    study.study |= {"suts": [witness("good", "good")], "mutations": ["compiles"], "mutation_timeout_s": 2}
+    study.adverse(workers=1).expect(PASS, "16/16 images")
+    assert study.summary()["counts"]["good"]["quarantined"] == 0

@@ -18,6 +18,7 @@ from formats import (
     write_kitti_odometry,
     write_kitti_raw,
     write_kitti_tracking,
+    write_mot,
     write_voc,
     write_yolo,
 )
@@ -50,6 +51,7 @@ ALL = {
     "kitti (tracking)": write_kitti_tracking,
     "kitti (odometry)": write_kitti_odometry,
     "kitti (raw)": write_kitti_raw,
+    "mot": write_mot,
 }
 
 

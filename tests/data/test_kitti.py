@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +27,8 @@ from formats import (
     WIDTH,
     oxts,
     text,
+    tracklet,
+    tracklet_xml,
     write_kitti,
     write_kitti_odometry,
     write_kitti_raw,
@@ -224,6 +229,116 @@ def test_raw_drives_are_logs(tmp_path: Path) -> None:
         assert same.world_from_camera is not None
         np.testing.assert_allclose(raw.world_from_camera, same.world_from_camera, atol=1e-12)
     assert kitti(root / "2011_09_26").logs[0].id == log.id
+
+
+DRIVE = "2011_09_26/2011_09_26_drive_0001_sync"
+
+
+def with_tracklets(root: Path, *items: str) -> Path:
+    """Write a raw drive of three frames with these tracklets."""
+    write_kitti_raw(root)
+    text(root / DRIVE / "tracklet_labels.xml", tracklet_xml(*items))
+    return root
+
+
+def test_a_tracklet_is_seen_as_its_solid_is_projected(tmp_path: Path) -> None:
+    """Points all over the solid, one by one through the calibration files, are inside the box and fill it."""
+    pose = (7.0, 0.6, -1.4, 0.4)
+    at = " ".join(map(str, pose))
+    root = with_tracklets(
+        tmp_path / "kitti", tracklet("Pedestrian", 1, [f"{at} 0 0"], "1.7 0.5 0.9"), tracklet("Car", 0, [])
+    )
+    data = kitti(root)
+    assert data.categories == ("Car", "Pedestrian", "Cyclist")
+    assert [len(frame.truth.boxes) for frame in data.logs[0].frames] == [0, 1, 0]
+    (frame,) = [frame for frame in data.logs[0].frames if len(frame.truth.boxes)]
+    x, y, z, left = pose
+    pixels = []
+    for along, across, up in itertools.product(
+        np.linspace(-0.45, 0.45, 7), np.linspace(-0.25, 0.25, 5), (0, 1.7)
+    ):
+        ahead = x + along * math.cos(left) - across * math.sin(left)
+        beside = y + along * math.sin(left) + across * math.cos(left)
+        right, down, deep = -beside, -(z + up) - 0.08, ahead - 0.27  # as calib_velo_to_cam has it
+        pixels.append(((50 * right + 32 * deep + 3) / deep + 0.5, (50 * down + 24 * deep) / deep + 0.5))
+    wanted = [*np.min(pixels, axis=0), *np.max(pixels, axis=0)]
+    np.testing.assert_allclose(frame.truth.boxes[0], wanted, atol=1e-4)
+    assert frame.truth.attributes == ({"truncated": "no", "occluded": "no"},)
+    assert frame.truth.ids.tolist() == [0]
+
+
+def test_a_standing_tracklet_stays_where_it_is_in_the_world(tmp_path: Path) -> None:
+    step = np.radians(1e-5 * np.cos(np.radians(49))) * 6378137 * np.sqrt(2)  # of the car, as `oxts` has it
+    poses = [f"{9 - n * step} 1.0 -1.7 0 0 0" for n in range(3)]
+    frames_read = kitti(with_tracklets(tmp_path / "kitti", tracklet("Pedestrian", 0, poses))).logs[0].frames
+    points = np.array([frame.truth.positions_m for frame in frames_read])[:, 0]
+    assert np.ptp(points, axis=0).max() < 1e-3
+    # from the GPS 0.8 m on, 0.3 m right and 0.8 m up to the scanner, and from there to the feet
+    np.testing.assert_allclose(points[0], [0.8 + 9, -0.3 + 1.0, 0.8 - 1.7], atol=1e-9)
+
+
+def test_what_nobody_can_see_of_a_tracklet_does_not_count(tmp_path: Path) -> None:
+    poses = ["8 0 -1.7 0 2 0", "8 0 -1.7 0 1 0", "8 0 -1.7 0 -1 2"]
+    aside = ["2 1.4 -1.0 0 0 1"]
+    items = [
+        tracklet("Person (sitting)", 0, poses),
+        tracklet("Pedestrian", 0, aside),
+        tracklet("Van", 2, ["-5 0 0 0 0 99"]),
+    ]
+    root = with_tracklets(tmp_path / "kitti", *items)
+    data = kitti(root)
+    hidden, partly, outside = (frame.truth for frame in data.logs[0].frames)
+    names = [data.categories[label] for label in hidden.labels]
+    assert names == ["Person_sitting", "Pedestrian", "Pedestrian"]  # sitting is ignored as a pedestrian too
+    assert hidden.ignore.tolist() == [True, True, False]
+    assert hidden.attributes[0]["occluded"] == "fully"
+    assert hidden.attributes[2]["truncated"] not in ("no", "")
+    assert (partly.ignore.tolist(), partly.attributes[0]["occluded"]) == ([False, True], "partly")
+    assert len(outside.boxes) == 0
+    assert kitti(root, difficulty="moderate").logs[0].frames[0].truth.ignore.all()
+
+    other = root / DRIVE.replace("0001", "0002")
+    shutil.copytree(root / DRIVE, other)
+    (other / "tracklet_labels.xml").unlink()
+    both = kitti(root)
+    assert [log.id for log in both.logs] == [data.logs[0].id]
+    assert both.notes["drives without tracklets, left out: others have them"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "got"),
+    [
+        ("Pedestrian", "Pedestrain", "'Pedestrain'"),
+        ("<h>1.8</h>", "<h>-1</h>", "'-1'"),
+        ("<h>1.8</h>", "", "no <h> in it"),
+        ("<first_frame>0", "<first_frame>0.5", "'0.5'"),
+        ("<poses><count>1<", "<poses><count>4<", "4, and 1 items"),
+        ("<tx>8</tx>", "<tx>nan</tx>", "'nan'"),
+        (
+            "<!DOCTYPE boost_serialization>",
+            '<!DOCTYPE boost_serialization [<!ENTITY a "b">]>',
+            "a <!DOCTYPE>",
+        ),
+    ],
+)
+def test_broken_tracklets_are_named(tmp_path: Path, old: str, new: str, got: str) -> None:
+    root = with_tracklets(tmp_path / "kitti", tracklet("Pedestrian", 0, ["8 0 -1.7 0 0 0"]))
+    path = root / DRIVE / "tracklet_labels.xml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(DataError) as caught:
+        kitti(root)
+    assert str(caught.value.where).startswith(f"{path}, line ")
+    assert got in str(caught.value.got)
+    assert caught.value.fix
+
+
+def test_tracklets_need_the_place_of_the_scanner(tmp_path: Path) -> None:
+    root = with_tracklets(tmp_path / "kitti", tracklet("Pedestrian", 0, ["8 0 -1.7 0 0 0"]))
+    (root / "2011_09_26/calib_velo_to_cam.txt").unlink()
+    with pytest.raises(DataError, match="cannot be placed") as caught:
+        kitti(root)
+    assert "calib_velo_to_cam.txt" in str(caught.value.got)
 
 
 @pytest.mark.parametrize("write", [write_kitti, write_kitti_tracking, write_kitti_odometry, write_kitti_raw])

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.data.images import write_image
-from adverse.data.nuscenes import nuscenes, seen_box
+from adverse.data.nuscenes import nuscenes
 from adverse.data.nuscenes_tables import Annotation, pose_of
+from adverse.data.seen_box import seen_box
 from adverse.errors import DataError
 
 WIDTH, HEIGHT, FOCAL = 160, 90, 100.0
@@ -153,10 +154,11 @@ def test_boxes_are_around_what_the_image_shows() -> None:
         place = (rng.uniform(-6, 6), rng.uniform(-3, 3), rng.uniform(-1, 14))
         thing = Annotation("t", "s", "i", place, (1.5, 3.0, 1.2), tuple(turn / np.linalg.norm(turn)))
         corners = thing.corners_m()
-        slow, box = _slow_box(corners, intrinsic), seen_box(corners, intrinsic, (WIDTH, HEIGHT))
+        slow, shown = _slow_box(corners, intrinsic), seen_box(corners, intrinsic, (WIDTH, HEIGHT))
         if slow is None:
             continue
-        assert box is not None
+        assert shown is not None
+        box = shown.box
         np.testing.assert_allclose(box, slow, atol=3.0)  # points of the slow one lie some pixels apart
         assert box[0] <= slow[0] + 1e-3
         assert box[3] >= slow[3] - 1e-3

@@ -20,7 +20,7 @@ from adverse.data.check import check
 from adverse.data.formats import guess
 from adverse.data.images import ImageFile
 from adverse.data.subsets import cut_logs
-from adverse.data.video import COUNTED, TURNED, UNEVEN, UNLABELLED, video
+from adverse.data.video import COUNTED, LEFT_OUT, TURNED, UNEVEN, UNLABELLED, video
 from adverse.data.video_frames import KEPT, VideoFrame, VideoReader, reader_of
 from adverse.data.video_index import index_video
 from adverse.errors import DataError, StudyError
@@ -265,6 +265,8 @@ def test_logs_are_cut_by_seconds_frames_and_shots(tmp_path: Path) -> None:
     assert pieces(cut_logs(whole, shots=True)) == [("a:1", 30), ("a:2", 20)]
     assert pieces(cut_logs(whole, seconds=10)) == [("a", 50)]
     assert cut_logs(whole, frames=21).logs[1].frames[0].id == "a/000021"
+    assert [name for name, _ in pieces(cut_logs(whole, frames=5, keep=3))] == ["a:2", "a:6", "a:9"]
+    assert pieces(cut_logs(whole, seconds=0.8, keep=3)) == pieces(cut_logs(whole, seconds=0.8))
 
 
 MOT = "1,3,11,5,20,30,1,1,1\n2,3,12,5,20,30,1,1,0.4\n2,8,1,1,5,5,0,1,1\n3,9,40,8,10,20,1,7,1\n"
@@ -285,6 +287,11 @@ def test_annotations_beside_a_video(tmp_path: Path) -> None:
     assert (third.labels.tolist(), third.ignore.tolist()) == ([1, 0], [False, True])
     assert len(fourth.boxes) == 0
     assert dataset.annotations == (beside,)
+
+    film(tmp_path / "b.mp4", 2)
+    both = video(tmp_path)  # what nobody annotated is not free of objects
+    assert ([log.id for log in both.logs], both.notes[LEFT_OUT]) == (["a"], 1)
+    (tmp_path / "b.mp4").unlink()
 
     beside.write_text(KITTI)
     dataset = video(path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +85,44 @@ def test_what_is_written_on_it_is_what_the_analysis_says(
 
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", noted)
     film_module.film_of(looker)
-    wanted = [words for moment in story for state in moment[1:] for words in numbers(state)]
+    wanted = [words for moment in story for state in moment[1:] for words in numbers(state, people=1)]
     assert [words for words in written if words in set(wanted)] == wanted
     last = story[-1].sut
     assert numbers(last)[1] == f"{last.distance_m:.1f} m to the nearest person"
     assert f"{story[0].time_s:.1f} s" in written
+
+
+@pytest.mark.parametrize(
+    ("people", "ignored", "words"),
+    [
+        (0, 0, "nobody in sight"),
+        (1, 2, "distance not known"),
+        (0, 1, "a person marked ignore"),
+        (0, 3, "3 people marked ignore"),
+    ],
+)
+def test_somebody_whose_distance_is_not_known_is_in_sight(
+    story: list[Moment], people: int, ignored: int, words: str
+) -> None:
+    state = story[-1].sut
+    assert numbers(state._replace(distance_m=math.inf), people, ignored)[1] == words
+    assert numbers(state, people, ignored) == numbers(state)
+
+
+def test_people_marked_ignore_are_drawn_and_told(looker: Looker, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made(looker).legend == "White: people. Orange: detections."
+    truth = looker.store.truth
+    nobody = replace(truth, ignore=np.ones_like(truth.ignore))
+    known = failed_stop(looker.store)
+    monkeypatch.setattr(film_module, "failed_stop", lambda _store: known)
+    monkeypatch.setitem(vars(looker.store), "truth", nobody)
+    assert made(looker).legend == "White: people. Grey: marked ignore. Orange: detections."
+
+
+def test_the_caption_says_of_how_many_it_is_one(looker: Looker) -> None:
+    failed = failed_stop(looker.store)
+    assert failed is not None
+    assert f"1 of {failed.of} lost stop" in made(looker).words
 
 
 def test_quality_falls_until_the_film_is_small_enough(

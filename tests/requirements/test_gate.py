@@ -134,7 +134,8 @@ def test_plain_metrics_are_those_of_the_results(run: Path, tmp_path: Path, measu
     keen, _, blind = found
     assert keen.outcome is not Outcome.FAIL
     assert blind.outcome is not Outcome.PASS
-    assert "brightness(scale=0.5)" in keen.name
+    assert "under brightness 0.5 is" in keen.name
+    assert verdicts(run, tmp_path, {**rule, "setting": "brightness 0.5"}) == found
 
 
 def test_false_positives_have_a_ceiling(run: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_figures_are_those_of_the_runs_in_the_order_of_their_ends(runs: list[Pat
 
 def test_any_measure_of_the_gate_can_be_followed(runs: list[Path]) -> None:
     recall = history(runs, measure="recall", setting="brightness(scale=0.5)")
-    assert [point.figure for point in recall.points] == ["keen under brightness(scale=0.5)"] * 3
+    assert [point.figure for point in recall.points] == ["keen under brightness 0.5"] * 3
     values = [point.value for point in recall.points]
     assert values == sorted(values, key=lambda value: value or 0.0), "each version sees darker spots"
     faults = history(runs, measure="faults")

@@ -36,6 +36,7 @@ from adverse.requirements.rules import read_rules
 from adverse.requirements.verdicts import Outcome
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.text import setting_text
 from synthetic_run import Size, write_run
 
 HAZE, DEFOCUS = "haze(visibility_m=1)", "defocus(focus_m=1, kappa=2)"
@@ -105,8 +106,8 @@ def test_the_gate_counts_what_single_drives_do(run: Path, tmp_path: Path) -> Non
     assert "under its conditions" in verdicts[2].requirement
     assert [verdict.requirement.partition("annotated")[2] for verdict in verdicts[3:]] == [
         " on clean images is at most 0.95",
-        f" under {HAZE} is at most 0.95",
-        f" under {DEFOCUS} is at most 0.95",
+        " under haze 1 m is at most 0.95",
+        f" under {setting_text(DEFOCUS)} is at most 0.95",
     ]
 
 

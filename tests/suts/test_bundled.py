@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def bundled_detector(name: str, folder: Path) -> Detector:
     section = MODELS[name].section(name, "models")
-    options = {key: value for key, value in section.items() if key not in ("name", "adapter")}
+    options = {key: value for key, value in section.items() if key not in ("name", "adapter", "trained_on")}
     plugin = plugins.load().get("sut", section["adapter"])
     built: Detector = plugin.function(**plugins.bind(plugin, options, where="suts", base=folder))
     return built

@@ -7,9 +7,7 @@ in it is given at evenly spaced moments, for a film: `moments` only picks from t
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,6 +39,8 @@ class FailedStop:
     setting_words: str
     control_radius_m: float
     safety_radius_m: float
+    of: int
+    """How many stops this SUT makes in time on clean frames and not under a mutation, over all mutations."""
 
 
 class State(NamedTuple):
@@ -75,7 +75,8 @@ def failed_stop(store: Store) -> FailedStop | None:
         return None
     robot = Robot(**store.run.robot)
     by_id = {setting.id: setting for setting in store.run.mutations}
-    for row in itertools.islice(_candidates(store, robot.tolerance_m), TRIALS):
+    known = _candidates(store, robot.tolerance_m)
+    for row in known[:TRIALS]:
         try:
             clean, driven = (
                 drive_log(
@@ -87,12 +88,13 @@ def failed_stop(store: Store) -> FailedStop | None:
             continue
         if clean.safe and driven.safe is False:
             words = setting_words(by_id[row["setting"]])
-            return FailedStop(driven, clean, words, robot.control_radius_m, robot.safety_radius_m)
+            lost = sum(other["sut"] == row["sut"] for other in known)
+            return FailedStop(driven, clean, words, robot.control_radius_m, robot.safety_radius_m, lost)
     return None
 
 
-def _candidates(store: Store, tolerance_m: float) -> Iterator[dict[str, Any]]:
-    """Yield failed stops by the summary, the one to look at first."""
+def _candidates(store: Store, tolerance_m: float) -> list[dict[str, Any]]:
+    """Return failed stops by the summary, the one to look at first."""
     table = stops_at(store)
     levels = table["level"].unique().to_pylist()
     rows = [row for row in table.to_pylist() if row["level"] == levels[0]] if levels else []
@@ -122,7 +124,7 @@ def _candidates(store: Store, tolerance_m: float) -> Iterator[dict[str, Any]]:
             row["log"],
         )
     )
-    yield from failed
+    return failed
 
 
 def moments(driven: Driven) -> list[Moment]:

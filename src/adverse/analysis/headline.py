@@ -259,8 +259,11 @@ class Stopping:
     """Another SUT that stops more often under the last of these, and how often."""
 
 
-def stopping(summary: Summary, run: Run) -> Stopping | None:
-    """Return how the best SUT on clean frames stops; None where no log is driven."""
+def stopping(summary: Summary, run: Run, *, shown: tuple[str, str] | None = None) -> Stopping | None:
+    """Return how the best SUT on clean frames stops; None where no log is driven.
+
+    `shown` is a SUT and a setting that a film beside it shows: the setting has a line if the SUT is the same.
+    """
     rows = _loop_rows(summary)
     clean = [row for row in rows if row["setting"] == run.baseline.id]
     if not clean:
@@ -276,7 +279,11 @@ def stopping(summary: Summary, run: Run) -> Stopping | None:
     order = {setting.id: number for number, setting in enumerate(run.mutations)}
     for setting in sorted(mine.keys() & order, key=lambda name: (mine[name]["safety"], -order[name])):
         chosen.setdefault(family[setting], setting)
-    settings = list(chosen.values())[:MOST_STOPS][::-1]
+    settings = list(chosen.values())[:MOST_STOPS]
+    if shown is not None and shown[0] == sut and shown[1] in mine and shown[1] not in settings:
+        settings = [*settings[: MOST_STOPS - 1], shown[1]]
+        settings.sort(key=lambda name: (mine[name]["safety"], -order[name]))
+    settings.reverse()
     words = setting_names(run) | {run.baseline.id: "clean"}
     lines = tuple(_line(mine[setting], words[setting]) for setting in (run.baseline.id, *settings))
     last = lines[-1]
@@ -344,11 +351,16 @@ def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
 
 
 def _loop_rows(summary: Summary) -> list[Mapping[str, Any]]:
-    """Return how logs end at the last level that drives, at the sensitivity of examples."""
+    """Return how logs end at the level that `consequence_levels` begins with, at the sensitivity of examples.
+
+    So stops, the choice for the worst case and the film are told against the same truth: where people really
+    were, if that is annotated.
+    """
     rows = list(summary.data.get("loop", ()))
     if not rows:
         return []
-    level = rows[-1]["level"]
+    levels = list(dict.fromkeys(str(row["level"]) for row in rows))
+    level = _beginning(levels, levels)[0]
     nearest = min(
         (row["sensitivity"] for row in rows), key=lambda at: abs(math.log(at / EXAMPLE_SENSITIVITY))
     )

@@ -31,6 +31,8 @@ Details = Annotated[
     bool,
     typer.Option("--details", help="Say of every verdict what was required and why, also where it passes."),
 ]
+MOST_LINES = 30
+"""What a check ends with in a terminal, in all."""
 Save = Annotated[bool, typer.Option("--save", help="Save the verdicts in the run, for its report.")]
 
 
@@ -75,11 +77,12 @@ def check(
         verdicts = [verdict for rule in checked for verdict in rule.verdicts]
         shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
     console = Console(quiet=quiet)
-    for line in terminal_lines(shown, width=console.width, details=details):
-        console.say(line)
     if len(shown) < len(verdicts):
         notes.append(f"{len(verdicts)} verdicts in all; --tables prints each.")
-    for line in (*verdict_lines(shown), *notes):
+    below = [*verdict_lines(shown), *notes]
+    room = MOST_LINES - save - sum(-(-len(line) // console.width) for line in below)
+    most = None if every or details else max(room, 1)
+    for line in (*terminal_lines(shown, width=console.width, details=details, most=most), *below):
         console.say(line)
     title = f"adverse check {folder.name}"
     texts = (
@@ -94,7 +97,7 @@ def check(
         say_remade(store)
         if save_verdicts(store, rules, verdicts) and (folder / "report.html").exists():
             console.say(
-                f"The report is older than these verdicts. Bring it up to date: adverse report {folder}"
+                f"The report is older than these verdicts; to bring it up to date: adverse report {folder}"
             )
         say_stale(folder)
     raise typer.Exit(exit_code(verdicts))

@@ -17,7 +17,7 @@ LAST = "folder"
 TRUTH = "truth.json"
 LOOSE = ("video", "class-folders", "yolo")
 """Formats that a folder somewhere around can look like by chance."""
-STRONG = ("cityscapes", "kitti", "nrec", "nuscenes", "voc")
+STRONG = ("cityscapes", "kitti", "mot", "nrec", "nuscenes", "voc")
 """Formats whose folders are like no others."""
 STEPS_UP, STEPS_DOWN, MOST_FOLDERS, NAMED = 3, 2, 200, 4
 

@@ -7,7 +7,7 @@ logs of one frame; sequences and drives are logs, with poses where GPS or odomet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.kitti_files import CLASSES, Difficulty, Point, class_names, objects_of
 from adverse.data.kitti_layouts import KittiDrive, KittiFolder, Layout, drives, find_layout
+from adverse.data.kitti_tracklets import read_tracklets, tracklet_labels
 from adverse.data.truth import Truths, check_class_map
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
@@ -27,6 +28,7 @@ from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
 
 SETS = "ImageSets"
 CAMERAS: dict[str, tuple[int, int]] = {"colour": (2, 3), "gray": (0, 1)}
+UNLABELLED = "drives without tracklets, left out: others have them"
 WITHOUT_IMAGE = "labelled frames without an image, left out"
 
 
@@ -66,11 +68,13 @@ def kitti(
         else:
             lists.append(inside(place.base, f"{SETS}/{name}.txt", where=f"data.split.{kind}"))
             chosen += [(kind, prefix, drive) for drive in _listed(lists[-1], by_id)]
+    notes: Counter[str] = Counter()
+    chosen = _with_tracklets(chosen, policy, notes)
     rows = [row for _, _, drive in chosen for per_frame in (drive.rows or {}).values() for row in per_frame]
     labelled = any(drive.rows is not None for _, _, drive in chosen)
     categories = class_names(rows, class_map) if labelled else ()
     placed = any(drive.world_from_rectified for _, _, drive in chosen)
-    notes: Counter[str] = Counter({} if labelled else {"no labels": 1})
+    notes["no labels"] += not labelled
     reading = _Reading(
         policy=policy,
         truths=Truths(categories, notes, located=placed),
@@ -103,7 +107,7 @@ class _Reading:
         if self.skip:
             self.truths.notes[WITHOUT_IMAGE] += sum(number not in drive.images for number in numbers)
             numbers = [number for number in numbers if number in drive.images]
-        size = self._size(drive)
+        size = _size(drive, self.policy)
         camera = drive.calibration.camera(size) if drive.calibration and size else None
         log_id = prefix + drive.id
         frames = tuple(
@@ -156,15 +160,6 @@ class _Reading:
             fault=fault if missing is None else str(missing),
         )
 
-    def _size(self, drive: KittiDrive) -> Size | None:
-        """Measure the first image of a drive that can be; all others must be alike."""
-        for number in sorted(drive.images):
-            try:
-                return ImageFile(drive.images[number], self.policy).measure()
-            except AdverseError:
-                continue
-        return None
-
     def _count_gaps(self, drive: KittiDrive, numbers: list[int]) -> None:
         for noun, files in (("a velodyne scan", drive.scans), ("a right image", drive.rights)):
             if files:
@@ -172,6 +167,32 @@ class _Reading:
         if drive.world_from_rectified:
             missing = sum(number not in drive.world_from_rectified for number in numbers)
             self.truths.notes["frames without a pose"] += missing
+
+
+def _with_tracklets(
+    chosen: Sequence[tuple[Split, str, KittiDrive]], policy: ImagePolicy, notes: Counter[str]
+) -> list[tuple[Split, str, KittiDrive]]:
+    """Read the tracklets of raw drives; where some have them, those without are left out: nobody looked."""
+    if all(drive.tracklets is None for _, _, drive in chosen):
+        return list(chosen)
+    kept = [(split, prefix, drive) for split, prefix, drive in chosen if drive.tracklets is not None]
+    notes[UNLABELLED] += len(chosen) - len(kept)
+    for _, _, drive in kept:
+        size = _size(drive, policy)
+        if drive.tracklets is not None and drive.calibration is not None and size is not None:
+            tracklets = read_tracklets(drive.tracklets)
+            drive.rows = tracklet_labels(tracklets, drive.calibration, size, drive.tracklets)
+    return kept
+
+
+def _size(drive: KittiDrive, policy: ImagePolicy) -> Size | None:
+    """Measure the first image of a drive that can be; all others must be alike."""
+    for number in sorted(drive.images):
+        try:
+            return ImageFile(drive.images[number], policy).measure()
+        except AdverseError:
+            continue
+    return None
 
 
 def _missing(path: Path) -> DataError | None:

@@ -292,12 +292,14 @@ class KittiLabel:
     position_m: Point
     track: int | None = None
     """The object's number in its sequence, where the data follow it."""
+    hidden: bool = False
+    """Whether nothing of it can be seen, where the data say so: then it is ignored."""
 
     @property
     def attributes(self) -> dict[str, str]:
         """How much of the object is hidden or outside of the image, in the devkit's steps."""
         truncated = next((words for most, words in TRUNCATED if self.truncation <= most), OUTSIDE)
-        hidden = OCCLUDED.get(self.occlusion)
+        hidden = "fully" if self.hidden else OCCLUDED.get(self.occlusion)
         return {"truncated": truncated, **({"occluded": hidden} if hidden else {})}
 
     def beyond(self, difficulty: Difficulty) -> bool:
@@ -356,7 +358,13 @@ def objects_of(
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
         yield AnnotatedObject(
-            label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes, track=row.track
+            label,
+            row.box,
+            row.where,
+            row.hidden or row.beyond(difficulty),
+            where_m,
+            row.attributes,
+            track=row.track,
         )
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.files import read_text, wrong_line
+from adverse.data.files import inside, read_text, wrong_line
 from adverse.data.images import SUFFIXES
 from adverse.data.kitti_files import (
     WORLD_FROM_RECTIFIED,
@@ -29,6 +29,7 @@ from adverse.data.kitti_files import (
     read_tracking_labels,
     rectified_poses,
 )
+from adverse.data.kitti_tracklets import FILE as TRACKLETS
 from adverse.data.layout import by_stem, natural
 from adverse.errors import DataError
 
@@ -57,6 +58,8 @@ class KittiDrive:
     rights: Mapping[int, Path] = field(default_factory=dict)
     scans: Mapping[int, Path] = field(default_factory=dict)
     rows: Mapping[int, list[KittiLabel]] | None = None
+    tracklets: Path | None = None
+    """Solids that become rows when the size of the images is known."""
     world_from_rectified: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
     times_s: Mapping[int, float] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
@@ -180,6 +183,11 @@ def _raw(base: Path, root: Path, cameras: Cameras) -> Iterator[KittiDrive]:
             if (left / "timestamps.txt").is_file():
                 drive.files.append(left / "timestamps.txt")
                 drive.times_s = dict(enumerate(_clock(left / "timestamps.txt")))
+            if (folder / TRACKLETS).is_file():
+                drive.tracklets = inside(
+                    root, (folder / TRACKLETS).relative_to(root).as_posix(), where=str(folder)
+                )
+                drive.files.append(drive.tracklets)
             oxts = _numbered(folder / "oxts/data", root, (".txt",))
             drive.files += [oxts[number] for number in sorted(oxts)]
             lines = [line for number in sorted(oxts) for line in read_oxts(oxts[number])[:1]]

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.depth import NEAREST_M, NuscenesDepth
+from adverse.data.depth import NuscenesDepth
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy
 from adverse.data.nuscenes_tables import Annotation, NuscenesTables, read_tables, table_folders
+from adverse.data.seen_box import seen_box
 from adverse.data.truth import AnnotatedObject, Truths, check_class_map, renamed
 from adverse.errors import DataError
 from adverse.plugins import dataset
@@ -145,14 +145,14 @@ class _Reading:
     ) -> AnnotatedObject | None:
         """Return an annotation as it is seen, or None where it is not in the image."""
         corners = annotation.corners_m() - world_from_camera[:3, 3]
-        box = seen_box(corners @ world_from_camera[:3, :3], intrinsic, size)
-        if box is None:
+        shown = seen_box(corners @ world_from_camera[:3, :3], intrinsic, size)
+        if shown is None:
             return None
         name = self.tables.category_of(annotation)
         seen = self.tables.visibility.get(annotation.visibility_token)
         return AnnotatedObject(
             renamed(CHALLENGE.get(name, name), self.class_map),
-            box,
+            shown.box,
             f"{self.tables.where('sample_annotation')}, {annotation.token}",
             ignore=annotation.points == 0,
             position_m=annotation.translation,
@@ -172,48 +172,3 @@ class _Reading:
         where = f"{self.tables.where('sample_data')}, {scan.token}"
         path = inside(self.root, scan.filename, where=where)
         return NuscenesDepth(path, image, tuple(projection.ravel().tolist()))
-
-
-EDGES = [(a, b) for a in range(8) for b in range(a) if (a ^ b).bit_count() == 1]
-"""Corners of a box whose numbers differ in one bit are joined by an edge."""
-
-
-def seen_box(
-    corners_m: Matrix, intrinsic: Matrix, size: tuple[int, int]
-) -> tuple[float, float, float, float] | None:
-    """Return the box around what an image of `size` (width, height) shows of a solid; None: nothing.
-
-    `corners_m` (8,3) are its corners in the frame of the camera, in the order of `Annotation.corners_m`. What
-    is behind the camera is cut off. The outline of the rest is cut at the borders of the image, so the box is
-    around what is inside. Calibration calls the middle of the first pixel (0, 0), boxes its corner.
-    """
-    deep = corners_m[:, 2]
-    points = [corner for corner in corners_m if corner[2] >= NEAREST_M]
-    for a, b in EDGES:
-        if (deep[a] < NEAREST_M) != (deep[b] < NEAREST_M):
-            part = (NEAREST_M - deep[a]) / (deep[b] - deep[a])
-            points.append(corners_m[a] + part * (corners_m[b] - corners_m[a]))
-    if len(points) < 3:
-        return None
-    seen = np.array(points) @ intrinsic.T
-    pixels = seen[:, :2] / seen[:, 2:] + 0.5
-    outline = cv2.convexHull(pixels.astype(np.float32))[:, 0].astype(np.float64)
-    for axis, end in enumerate(size):
-        outline = _cut(_cut(outline, axis, 0.0, 1.0), axis, float(end), -1.0)
-    if len(outline) < 3:
-        return None
-    (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
-    return (float(x0), float(y0), float(x1), float(y1)) if x1 > x0 and y1 > y0 else None
-
-
-def _cut(outline: Matrix, axis: int, end: float, side: float) -> Matrix:
-    """Return the part of a convex outline on one side of a line along an axis."""
-    away = side * (outline[:, axis] - end)
-    kept: list[Matrix] = []
-    for n in range(len(outline)):
-        m = (n + 1) % len(outline)
-        if away[n] >= 0:
-            kept.append(outline[n])
-        if (away[n] >= 0) != (away[m] >= 0):
-            kept.append(outline[n] + away[n] / (away[n] - away[m]) * (outline[m] - outline[n]))
-    return np.array(kept).reshape(-1, 2)

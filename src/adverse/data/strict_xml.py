@@ -1,7 +1,7 @@
 """XML as annotation tools write it: elements and text; every element knows its line.
 
-No document type, so no entities that grow or reach for other files; no attributes are looked at. What is
-not well-formed, too large or nested too deeply is refused with its line.
+No document type but a bare name where a format has one, so no entities that grow or reach for other files; no
+attributes are looked at. What is not well-formed, too large or nested too deeply is refused with its line.
 """
 
 from __future__ import annotations
@@ -69,6 +69,13 @@ class Element:
             raise wrong(self, repr(self.text[:80]), "a finite number", "Correct the number.")
         return value
 
+    def whole(self, least: int = 0) -> int:
+        """Return the text as a whole number from `least` on."""
+        value = self.number()
+        if value % 1 or value < least:
+            raise wrong(self, repr(self.text[:80]), f"a whole number from {least} on", "Correct the number.")
+        return int(value)
+
     def flag(self) -> bool:
         """Return the text as yes (1) or no (0)."""
         if self.text not in ("0", "1"):
@@ -76,11 +83,11 @@ class Element:
         return self.text == "1"
 
 
-def read_xml(path: Path, root: str) -> Element:
-    """Read an XML file whose outermost element is `root`."""
-    data = read_bytes(path, what="annotation", limit=LIMIT_BYTES)
+def read_xml(path: Path, root: str, *, doctype: str | None = None, limit_bytes: int = LIMIT_BYTES) -> Element:
+    """Read an XML file whose outermost element is `root`; `doctype` is the bare document type it may have."""
+    data = read_bytes(path, what="annotation", limit=limit_bytes)
     parser = expat.ParserCreate()
-    building = _Building(path, parser)
+    building = _Building(path, parser, doctype)
     parser.StartDoctypeDeclHandler = building.doctype
     parser.StartElementHandler = building.start
     parser.EndElementHandler = building.end
@@ -103,9 +110,10 @@ def wrong(element: Element, got: str, wanted: str, fix: str) -> DataError:
 class _Building:
     """The tree as far as it is read."""
 
-    def __init__(self, path: Path, parser: expat.XMLParserType) -> None:
+    def __init__(self, path: Path, parser: expat.XMLParserType, named: str | None) -> None:
         self.path = path
         self.parser = parser
+        self.named = named
         self.top = Element(path, "", 0)
         self.open: list[Element] = []
 
@@ -113,7 +121,14 @@ class _Building:
     def line(self) -> int:
         return self.parser.CurrentLineNumber
 
-    def doctype(self, *_: object) -> None:
+    def doctype(self, *declared: object) -> None:
+        if declared == (
+            self.named,
+            None,
+            None,
+            0,
+        ):  # a name, and neither a file nor a text that declares more
+            return
         raise _broken(self.path, self.line, "a <!DOCTYPE>", "plain elements, no document type")
 
     def start(self, tag: str, _attributes: object) -> None:

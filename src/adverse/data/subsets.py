@@ -70,14 +70,20 @@ def _cut(log: Log, wanted: set[int], min_frames: int) -> Iterator[Log]:
 
 
 def cut_logs(
-    dataset: Dataset, *, seconds: float | None = None, frames: int | None = None, shots: bool = False
+    dataset: Dataset,
+    *,
+    seconds: float | None = None,
+    frames: int | None = None,
+    shots: bool = False,
+    keep: int | None = None,
 ) -> Dataset:
     """Return the data set with its logs cut into pieces of so many seconds or frames, or where shots change.
 
     So one long recording becomes something to resample. Pieces are numbered: drive:1, drive:2; frames keep
-    their ids. A last piece of less than half the length stays with the one before.
+    their ids. A last piece of less than half the length stays with the one before. Of the test logs that
+    come out at most `keep` stay, evenly spaced over all of them.
     """
-    logs = []
+    logs: list[Log] = []
     for log in dataset.logs:
         if shots:
             starts = shot_changes(log.frames)
@@ -90,6 +96,10 @@ def cut_logs(
             starts = starts[:-1] if 2 * last < whole else starts
         ends = [*starts[1:], len(log.frames)]
         logs += list(_numbered(log, [log.frames[a:b] for a, b in zip(starts, ends, strict=True)]))
+    test = [log.id for log in logs if log.split == "test"]
+    if keep is not None and len(test) > keep:
+        kept = {test[(2 * number + 1) * len(test) // (2 * keep)] for number in range(keep)}
+        logs = [log for log in logs if log.split != "test" or log.id in kept]
     return replace(dataset, logs=tuple(logs))
 
 

@@ -35,6 +35,7 @@ COUNTED = (
 )
 UNLABELLED = "frames of annotated videos without annotation, left out"
 NO_TRUTH = "videos without annotations"
+LEFT_OUT = "videos without annotations, left out: others have them"
 
 
 def looks_like(path: Path) -> dict[str, Any] | None:
@@ -76,6 +77,10 @@ def video(
     known = [
         _annotated(path, base.folder, truth, rotation, max_megapixels, notes) for _, _, path, base in places
     ]
+    if any(known):  # what nobody looked at is not free of objects
+        notes[LEFT_OUT] += sum(read is None for read in known)
+        places = [place for place, read in zip(places, known, strict=True) if read is not None]
+        known = [read for read in known if read is not None]
     categories = tuple(dict.fromkeys(name for read in known if read for name in read.classes))
     truths = Truths(categories, notes)
     logs = []

@@ -42,6 +42,7 @@ def choices(summary: Summary, run: Run) -> list[str]:
     It is told for what comes of it: at the level with most context, in closed loop where a robot drives.
     Another level stands second: the one with most context at which it can be told, if that says more.
     Where no level can tell and all are close, the line says that, and who leads where that is most probable.
+    A last line names who was trained with what was tried.
     """
     levels = headline_levels(summary)
     if not levels or len(run.suts) < 2:
@@ -56,7 +57,15 @@ def choices(summary: Summary, run: Run) -> list[str]:
             break
         if rows:
             lines.append(f"{words}: leaves no SUT of any use")
-    return [line for line in lines if line]
+    return [line for line in (*lines, _trained(run)) if line]
+
+
+def _trained(run: Run) -> str:
+    """Say which SUTs were trained with how many of the mutations that were tried; nothing where none was."""
+    tried = [{step.mutation for step in setting.steps} for setting in run.mutations]
+    seen = {sut.name: sum(not names.isdisjoint(sut.trained_on) for names in tried) for sut in run.suts}
+    told = [f"{shown(sut)} with {count} of {len(tried)}" for sut, count in seen.items() if count]
+    return f"trained on what is tested: {', '.join(told)} mutations" if told else ""
 
 
 def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], condition: str) -> str:

@@ -261,7 +261,7 @@ def stop_lines(summary: Summary, run: Run) -> list[str]:
     known = stop_costs(summary, run)[:ABREAST]
     if not known:
         return []
-    head = f"stops in time (at {known[0].sensitivity:.2g} false alarms per image):"
+    head = f"stops in time ({known[0].level}, at {known[0].sensitivity:.2g} false alarms per image):"
     return [head, *(_cost_line(one) for one in known)]
 
 
@@ -274,7 +274,7 @@ def _cost_line(one: StopCosts) -> str:
 def stop_sentences(summary: Summary, run: Run) -> list[str]:
     """Return the same as sentences, of all SUTs and with all that costs a stop."""
     return [
-        f"{shown(one.sut)} stops in time in {_cost_words(one, len(one.costs))}."
+        f"{shown(one.sut)} stops in time ({one.level}) in {_cost_words(one, len(one.costs))}."
         for one in stop_costs(summary, run)
     ]
 

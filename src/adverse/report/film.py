@@ -26,7 +26,7 @@ from adverse.errors import AdverseError
 from adverse.report.closed_loop import verdict
 from adverse.report.pictures import Looker
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import counted, shown
 from adverse.types import Image
 
 SIDE_PX, GAP_PX, HEAD_PX, NUMBERS_PX, STRIP_PX = 320, 6, 22, 22, 62
@@ -52,9 +52,13 @@ class Film:
     width: int
     height: int
     frames: int
+    sut: str
+    setting: str
     words: str
     description: str
     """For those who cannot see it."""
+    legend: str
+    """What the colours of the boxes mean."""
 
     @property
     def source(self) -> str:
@@ -80,16 +84,27 @@ def film_of(looker: Looker) -> Film | None:
     data = _encoded(pictures)
     poster = _still(pictures[_telling(story)])
     width, height = pictures[0].size
-    return Film(data, poster, width, height, len(pictures), _words(failed), _description(failed, story))
+    return Film(
+        data,
+        poster,
+        width,
+        height,
+        len(pictures),
+        failed.driven.sut,
+        failed.driven.setting,
+        _words(failed),
+        _description(failed, story),
+        _legend(looker.store, failed, story),
+    )
 
 
 def film_frames(
     failed: FailedStop, story: Sequence[Moment], image: Callable[[str, str], Image], store: Store
 ) -> list[Pillow.Image]:
     """Return one picture for each moment; `image` gives a frame by its id under a setting."""
-    driven = failed.driven
-    used = sorted({driven.frames[state.image] for one in story for state in one[1:] if state.image >= 0})
-    truth, found = _true_boxes(store, used), _detected(store, failed, used)
+    driven, used = failed.driven, _frames_seen(failed, story)
+    people, ignored = (_true_boxes(store, used, ignored=ignored) for ignored in (False, True))
+    found = _detected(store, failed, used)
     clean = store.run.baseline.id
     opened = cache(image)
     drawn = []
@@ -98,24 +113,38 @@ def film_frames(
         whole = _sheet(failed, opened)
         title = f"{driven.sut} drives: {failed.setting_words}"
         sides: tuple[tuple[State, str, str, Colour, tuple[Boxes, ...]], ...] = (
-            (moment.truth, clean, "the ground truth drives", TRUTH, (truth,)),
-            (moment.sut, driven.setting, title, SUT, (truth, found)),
+            (moment.truth, clean, "the ground truth drives", TRUTH, (people, ignored)),
+            (moment.sut, driven.setting, title, SUT, (people, ignored, found)),
         )
         for number, (state, setting, name, colour, boxes) in enumerate(sides):
             left = number * (SIDE_PX + GAP_PX)
             _draw_side(whole, left, name, colour, state, failed)
+            in_sight = (0, 0)
             if state.image >= 0:
                 frame = driven.frames[state.image]
+                in_sight = len(people[frame]), len(ignored[frame])
                 _draw_camera(whole, left, opened(frame, setting), state, [kind[frame] for kind in boxes])
-            _draw_numbers(whole, left, state, failed)
+            _draw_numbers(whole, left, numbers(state, *in_sight), state, failed)
         _draw_strip(whole, moment, span, failed)
         drawn.append(whole)
     return drawn
 
 
-def _true_boxes(store: Store, frames: Sequence[str]) -> Boxes:
+def _frames_seen(failed: FailedStop, story: Sequence[Moment]) -> list[str]:
+    frames = failed.driven.frames
+    return sorted({frames[state.image] for one in story for state in one[1:] if state.image >= 0})
+
+
+def _legend(store: Store, failed: FailedStop, story: Sequence[Moment]) -> str:
+    ignored = _true_boxes(store, _frames_seen(failed, story), ignored=True)
+    soft = " Grey: marked ignore." if any(map(len, ignored.values())) else ""
+    return f"White: people.{soft} Orange: detections."
+
+
+def _true_boxes(store: Store, frames: Sequence[str], *, ignored: bool) -> Boxes:
     truth, number = store.truth, {frame: at for at, frame in enumerate(store.frames.ids)}
-    return {frame: truth.boxes[(truth.frame == number[frame]) & ~truth.ignore] for frame in frames}
+    kept = truth.ignore if ignored else ~truth.ignore
+    return {frame: truth.boxes[(truth.frame == number[frame]) & kept] for frame in frames}
 
 
 def _detected(store: Store, failed: FailedStop, frames: Sequence[str]) -> Boxes:
@@ -169,17 +198,19 @@ def _draw_camera(
     whole.paste(picture, (place, HEAD_PX))
     draw = ImageDraw.Draw(whole)
     scale = size[0] / image.shape[1]
-    for kind, colour, width in zip(boxes, (PERSON, SUT), (1, 2), strict=False):
+    for kind, colour, width in zip(boxes, (PERSON, SOFT, SUT), (1, 1, 2), strict=False):
         for x0, y0, x1, y1 in (kind * scale).round().astype(int).tolist():
             corners = (place + x0, HEAD_PX + y0, place + max(x1 - 1, x0), HEAD_PX + max(y1 - 1, y0))
             if state.recorded:
                 draw.rectangle(corners, outline=colour, width=width)
 
 
-def _draw_numbers(whole: Pillow.Image, left: int, state: State, failed: FailedStop) -> None:
+def _draw_numbers(
+    whole: Pillow.Image, left: int, words: tuple[str, str], state: State, failed: FailedStop
+) -> None:
     draw = ImageDraw.Draw(whole)
     top = whole.size[1] - STRIP_PX - NUMBERS_PX
-    speed, distance = numbers(state)
+    speed, distance = words
     near = state.distance_m < failed.safety_radius_m
     draw.text((left + 6, top + 3), speed, fill=INK, font=_font(14))
     draw.text((left + 76, top + 3), distance, fill=DANGER if near else INK, font=_font(14))
@@ -188,12 +219,20 @@ def _draw_numbers(whole: Pillow.Image, left: int, state: State, failed: FailedSt
         draw.text(middle, "beyond the last image of the log", fill=INK, font=_font(14), anchor="mm")
 
 
-def numbers(state: State) -> tuple[str, str]:
-    """Return what is written on the picture: the speed, and how far away the nearest person is."""
+def numbers(state: State, people: int = 0, ignored: int = 0) -> tuple[str, str]:
+    """Return what is written on the picture: the speed, and how far away the nearest person is.
+
+    `people` and `ignored` count those whom the image shows and that count, or are marked ignore: somebody
+    whose place is not known, or who does not count, is in sight all the same.
+    """
     speed = "stopped" if state.stopped else f"{state.speed_mps:.1f} m/s"
-    if math.isinf(state.distance_m):
-        return speed, "nobody in sight"
-    return speed, f"{state.distance_m:.1f} m to the nearest person"
+    if math.isfinite(state.distance_m):
+        return speed, f"{state.distance_m:.1f} m to the nearest person"
+    if people:
+        return speed, "distance not known"
+    if ignored:
+        return speed, f"{'a person' if ignored == 1 else f'{ignored} people'} marked ignore"
+    return speed, "nobody in sight"
 
 
 def _span(story: Sequence[Moment]) -> tuple[float, float]:
@@ -287,7 +326,7 @@ def _in_view(state: State) -> bool:
 def _words(failed: FailedStop) -> str:
     driven = failed.driven
     text = f"{shown(driven.sut)} drives {shown(driven.log)} under {failed.setting_words}: {verdict(driven)}"
-    return f"{text}. On clean frames it stops in time."
+    return f"{text}; clean, it stops in time. 1 of {counted(failed.of, 'lost stop')}."
 
 
 def _description(failed: FailedStop, story: Sequence[Moment]) -> str:

@@ -50,11 +50,16 @@ def first_screen(
     failure: Failure | None,
     coverage: HazardCoverage,
     rules: Sequence[Rule] = (),
+    *,
+    film_of: tuple[str, str] | None = None,
 ) -> FirstScreen:
-    """Return the first screen of a run; `rules` are those that the verdicts are about."""
+    """Return the first screen of a run; `rules` are those that the verdicts are about.
+
+    `film_of` is the SUT and the setting that the film beside it shows, if there is one.
+    """
     levels = headline_levels(summary) or [""]
     heads = [headline(summary, run, level) for level in levels]
-    stops, logs = stopping(summary, run), _test_logs(summary, run)
+    stops, logs = stopping(summary, run, shown=film_of), _test_logs(summary, run)
     judged = [verdict for group in verdicts.values() for verdict in group]
     return FirstScreen(
         _question(summary, run, driven=stops is not None),
@@ -119,7 +124,7 @@ def _stop_words(stops: Stopping) -> str:
         if math.isinf(worst.latest_m)
         else f"stops up to {worst.latest_m:.1f} m late"
     )
-    text = f"At {stops.sensitivity:.2g} false alarms per image. With {worst.words} it {late}"
+    text = f"In closed loop, at {stops.sensitivity:.2g} false alarms per image. With {worst.words} it {late}"
     if stops.better is None:
         return f"{text}."
     other, stopped = stops.better

@@ -210,7 +210,13 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         title=shown(summary.data["study"]),
         run=store.run,
         first=first_screen(
-            summary, store.run, verdicts, telling, tables.coverage, saved_rules(store) if verdicts else ()
+            summary,
+            store.run,
+            verdicts,
+            telling,
+            tables.coverage,
+            saved_rules(store) if verdicts else (),
+            film_of=None if film is None else (film.sut, film.setting),
         ),
         answers=[
             *(f"{line[0].upper()}{line[1:]}." for line in choices(summary, store.run)),

@@ -85,22 +85,39 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     return [f"{outcome_counts(verdicts)}.", *(f"- {line}" for line in remarks_of(verdicts)), ALONE]
 
 
-def terminal_lines(verdicts: Sequence[Verdict], *, width: int, details: bool = False) -> list[str]:
-    """Return a verdict in a line or two; below it why, where it does not pass or `details` are wanted."""
-    lines = []
-    for verdict in verdicts:
-        figure = "not measured" if verdict.measured is None else f"{verdict.measured:.4g}"
-        interval = f" ({text})" if (text := _interval(verdict)) else ""
-        named = verdict.name != verdict.requirement
-        wanted = verdict.requirement.rpartition(" is ")[2] if named and " is " in verdict.requirement else ""
-        limit = f", wanted {shown(wanted)}" if wanted else ""
-        head = f"{MARKS[verdict.outcome]} {verdict.outcome} {shown(verdict.name, longest=300)}"
-        lines += textwrap.wrap(f"{head}: {figure}{interval}{limit}", width, subsequent_indent=BELOW)
-        more = [shown(verdict.requirement, longest=400)] if named and details else []
-        if details or verdict.outcome is not Outcome.PASS:
-            more += [shown(verdict.reason, longest=400)] if verdict.reason else []
-        for text in more:
-            lines += textwrap.wrap(text, width, initial_indent=BELOW, subsequent_indent=BELOW)
+def terminal_lines(
+    verdicts: Sequence[Verdict], *, width: int, details: bool = False, most: int | None = None
+) -> list[str]:
+    """Return a verdict in a line or two; below it why, where it does not pass or `details` are wanted.
+
+    Where all of them take more than `most` lines, the worst stand first, and the last line counts the others.
+    """
+    parts = [_terminal_part(verdict, width, details=details) for verdict in verdicts]
+    if most is None or sum(map(len, parts)) <= most:
+        return [line for part in parts for line in part]
+    lines: list[str] = []
+    order = worst_first(verdicts)
+    for number, verdict in enumerate(order):
+        part = _terminal_part(verdict, width, details=details)
+        if len(lines) + len(part) > most - 1 and lines:
+            return [*lines, f"and {len(order) - number} more: {outcome_counts(order[number:])}; --tables"]
+        lines += part
+    return lines
+
+
+def _terminal_part(verdict: Verdict, width: int, *, details: bool) -> list[str]:
+    figure = "not measured" if verdict.measured is None else f"{verdict.measured:.4g}"
+    interval = f" ({text})" if (text := _interval(verdict)) else ""
+    named = verdict.name != verdict.requirement
+    wanted = verdict.requirement.rpartition(" is ")[2] if named and " is " in verdict.requirement else ""
+    limit = f", wanted {shown(wanted)}" if wanted else ""
+    head = f"{MARKS[verdict.outcome]} {verdict.outcome} {shown(verdict.name, longest=300)}"
+    lines = textwrap.wrap(f"{head}: {figure}{interval}{limit}", width, subsequent_indent=BELOW)
+    more = [shown(verdict.requirement, longest=400)] if named and details else []
+    if details or verdict.outcome is not Outcome.PASS:
+        more += [shown(verdict.reason, longest=400)] if verdict.reason else []
+    for text in more:
+        lines += textwrap.wrap(text, width, initial_indent=BELOW, subsequent_indent=BELOW)
     return lines
 
 

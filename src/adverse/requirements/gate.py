@@ -69,7 +69,7 @@ def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = N
     store = run if isinstance(run, Store) else finished(run)
     figures = RunFigures(store, registry)
     checked: list[CheckedRule] = []
-    for rule in read_rules(rules, levels=store.run.levels):
+    for rule in read_rules(rules, levels=store.run.levels, settings=store.groups):
         by_subject: dict[str, list[Verdict]] = {}
         many = rule.measure in BY_SETTING and rule.setting in (ANY, ANY_MILD)
         for number, (of, verdict) in enumerate(_verdicts(figures, rule)):
@@ -145,7 +145,7 @@ def saved_verdicts(
 def saved_rules(store: Store) -> tuple[Rule, ...]:
     """Return the rules whose verdicts a run keeps; none where it was not held to any."""
     path = store.folder.verdicts / f"{RULES}.yaml"
-    return read_rules(path, levels=store.run.levels) if path.exists() else ()
+    return read_rules(path, levels=store.run.levels, settings=store.groups) if path.exists() else ()
 
 
 def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigures) -> list[Verdict]:
@@ -154,7 +154,7 @@ def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigu
         raise _not_of_the_run(store, RULES, f"no {path.name}, the rules that were checked")
     verdicts: list[Verdict] = []
     decided: list[Verdict] = []
-    for rule in read_rules(path, levels=store.run.levels):
+    for rule in read_rules(path, levels=store.run.levels, settings=store.groups):
         mine = [verdict for _, verdict in _verdicts(figures, rule)]
         verdicts += mine
         decided += [] if figures.withheld(rule) else mine

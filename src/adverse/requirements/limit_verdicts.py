@@ -12,6 +12,7 @@ from adverse.requirements.limits import ConditionLimit, reached, rule_name
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.read import Store
+from adverse.text import setting_text
 from adverse.types import Setting
 
 OUTCOMES = {True: Outcome.PASS, False: Outcome.FAIL, None: Outcome.INCONCLUSIVE}
@@ -24,7 +25,7 @@ def limit_verdicts(
     setting = parse(rule.setting or "", registry or load(), where="setting")
     mine = [one for one in limits if rule_name(one.rule) == rule.of and _same(one, setting)]
     for sut in rule.sut or store.suts:
-        words = f"{rule.of} of {sut} holds up to {rule.setting}"
+        words = f"{rule.of} of {sut} holds up to {setting_text(rule.setting or '', longest=None)}"
         found = next((one for one in mine if one.sut == sut), None)
         if found is None:
             yield Verdict(

@@ -78,7 +78,7 @@ def operating_points(
     A rule that does not say by which truth is held against the first kind there is, the annotated one. A pure
     function of the run's detections, the rules and the seed.
     """
-    known = read_rules(rules, levels=store.run.levels)
+    known = read_rules(rules, levels=store.run.levels, settings=store.groups)
     used = tuple(rule for rule in known if rule.measure in CLOSED_LOOP)
     _refuse(store, rules, used)
     dealt = store.run.seed if seed is None else seed

@@ -155,10 +155,13 @@ class _File(BaseModel):
     rules: Annotated[tuple[Rule, ...], Field(min_length=1)]
 
 
-def read_rules(path: Path, *, levels: Collection[str] = ()) -> tuple[Rule, ...]:
+def read_rules(
+    path: Path, *, levels: Collection[str] = (), settings: Collection[str] = ()
+) -> tuple[Rule, ...]:
     """Read and check a file of rules, or raise StudyError naming the line.
 
-    `levels` are those of the run, which may have some that are not built in.
+    `levels` are those of the run, which may have some that are not built in; `settings` are the ids of its
+    mutations, which a rule may also name in words.
     """
     source = read_yaml(path, kind=KIND, example=f"{PAGE} shows one")
     if not isinstance(source.data, dict):
@@ -180,7 +183,20 @@ def read_rules(path: Path, *, levels: Collection[str] = ()) -> tuple[Rule, ...]:
                 fix=suggestion(rule.level, [*ours, *others]),
             )
         _check(source, number, rule)
-    return rules
+    return tuple(_by_id(rule, settings) for rule in rules)
+
+
+def _by_id(rule: Rule, settings: Collection[str]) -> Rule:
+    """Return a rule whose mutations are named by their ids."""
+    named: dict[str, Any] = {}
+    if rule.setting is not None and rule.setting != CLEAN:
+        named["setting"] = setting_id(rule.setting, settings)
+    if rule.conditions is not None:
+        named["conditions"] = {
+            name if name == CLEAN else setting_id(name, settings): chance
+            for name, chance in rule.conditions.items()
+        }
+    return rule.model_copy(update=named) if named else rule
 
 
 def _built_in_levels() -> Iterator[str]:

@@ -30,7 +30,7 @@ from adverse.requirements.rules import (
 from adverse.store.read import Store
 from adverse.store.run import kill_remarks
 from adverse.text import BASELINE as BASELINE_ID
-from adverse.text import CLEAN, OVER_ALL
+from adverse.text import CLEAN, OVER_ALL, setting_text
 
 BASELINE, ON_CLEAN = "baseline", f" on {CLEAN} images"
 TABLES = {
@@ -317,8 +317,9 @@ def under_words(setting: str) -> str:
     """Return the end of what a figure is of: under which mutation, in which worst case, or on clean images.
 
     >>> under_words("clean"), under_words("Any"), under_words("haze(visibility_m=98)")
-    (' on clean images', ' in the worst case of all mutations', ' under haze(visibility_m=98)')
+    (' on clean images', ' in the worst case of all mutations', ' under haze 98 m')
     """
     if setting in OVER_ALL:
         return f" in {OVER_ALL[setting]}"
-    return ON_CLEAN if setting in (BASELINE, CLEAN, BASELINE_ID) else f" under {setting}"
+    clean = setting in (BASELINE, CLEAN, BASELINE_ID)
+    return ON_CLEAN if clean else f" under {setting_text(setting, longest=None)}"

@@ -9,18 +9,15 @@ with the obstacle: they show what was just cleared.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards
+from adverse.robot.vehicle import MOST_STOPS, TOUCHING_M, at_rest, drive_for, note_state, safe_speed
 
 SOON_S = 1e-9
 """What arrives sooner than this is there."""
-MOST_STOPS = 100_000
-"""Guards against a profile with which the vehicle never gets anywhere."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
@@ -65,7 +62,7 @@ def drive_delayed_all(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
-def drive_delayed(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time
+def drive_delayed(  # noqa: C901 - one loop, as it happens in time
     stations: Any,
     arrives: Any,
     obstacles: Any,
@@ -103,47 +100,27 @@ def drive_delayed(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in 
             obstacle = obstacles[who[first]]
             held = safe_speed(obstacle - stations[who[first]], down, top)
             first += 1
-        stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
         if steps < len(record):
-            wanted = safe_speed(obstacle - position, down, top) if shrink else held
-            record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
-            record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
-            record[steps, 5], record[steps, 6] = stopped, within
-            within = 0.0
+            note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
         steps += 1
-        if stopped:
+        if at_rest(speed, position, obstacle, held, shrink):
             stops += 1
             if positive:
                 return position, time, stops, inside, steps
-            obstacle, held, first = np.inf, top, last
+            obstacle, held, within, first = np.inf, top, 0.0, last
             continue
         if remaining <= SOON_S:
             remaining = step
         left = remaining if first == last else min(remaining, due[first] - time)
         remaining -= left  # what arrives within a step does not shift those after it
-        while left > 0.0:
-            if shrink:
-                spent, rate = piece(speed, obstacle - position, left, up, down, top)
-            else:
-                spent, rate = towards(speed, held, left, up, down)
-            driven = (speed + 0.5 * rate * spent) * spent
-            if position + driven >= end:
-                gap = end - position
-                after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
-                within = speed_between(position, speed, rate, gap, person, ahead)
-                if within > 0.0 and 0 < steps <= len(record):
-                    record[steps - 1, 6] = within
-                inside = max(inside, within)
-                return np.nan, time + 2.0 * gap / (speed + after), stops, inside, steps
-            within = max(within, speed_between(position, speed, rate, driven, person, ahead))
-            inside = max(inside, within)
-            position += driven
-            time += spent
-            left -= spent
-            speed = max(speed + rate * spent, 0.0)
-            if rate < 0.0 and left > 0.0:  # the braking is over: at rest, or at the speed that is held
-                speed = 0.0 if shrink else held
-            if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
-                remaining = 0.0
-                break
+        ended, position, speed, time, within = drive_for(
+            left, position, speed, time, obstacle, held, person, ahead, end, up, down, top, shrink
+        )
+        inside = max(inside, within)
+        if ended:
+            if within > 0.0 and steps <= len(record):
+                record[steps - 1, 6] = within
+            return np.nan, time, stops, inside, steps
+        if at_rest(speed, position, obstacle, held, shrink):
+            remaining = 0.0
     return np.nan, time, stops, inside, steps

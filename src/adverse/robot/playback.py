@@ -10,7 +10,6 @@ are where the last image passed shows them: up to the place of the next image.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +18,15 @@ from numpy.typing import NDArray
 
 from adverse.robot.delayed import drive_delayed, drive_delayed_all
 from adverse.robot.profile import Robot
-from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards, whole_steps
-
-MAX_STOPS = 100_000
-"""Guards against a profile with which the vehicle never gets anywhere."""
-
+from adverse.robot.vehicle import (
+    MOST_STOPS,
+    TOUCHING_M,
+    at_rest,
+    drive_for,
+    note_state,
+    safe_speed,
+    whole_steps,
+)
 
 MARKS = 6
 """What is kept of the moment an image is met: position, speed, time, last image, stops, speed inside."""
@@ -211,7 +214,7 @@ def _drive_all(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
-def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; compiled functions are best kept whole
+def _drive(  # noqa: C901, PLR0912 - one loop, as it happens in time; compiled functions are best kept whole
     stations: Any,
     obstacles: Any,
     too_close: Any,
@@ -237,7 +240,7 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
         image, stops, inside = int(marks[since, 3]), int(marks[since, 4]), marks[since, 5]
     obstacle, held, person, within = np.inf, top, np.inf, 0.0
     ahead = stations[image + 1] if image + 1 < len(stations) else np.inf
-    while stops < MAX_STOPS:
+    while stops < MOST_STOPS:
         if ahead <= position + TOUCHING_M:
             before = image
             while ahead <= position + TOUCHING_M:
@@ -249,19 +252,14 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
             obstacle, person = obstacles[image], too_close[image]
             if not shrink:
                 held = safe_speed(obstacle - stations[image], down, top)
-        stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
         if steps < len(record):
-            wanted = safe_speed(obstacle - position, down, top) if shrink else held
-            record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
-            record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
-            record[steps, 5], record[steps, 6] = stopped, within
-            within = 0.0
+            note_state(record, steps, position, speed, time, obstacle, held, within, down, top, shrink)
         steps += 1
-        if stopped:
+        if at_rest(speed, position, obstacle, held, shrink):
             stops += 1
             if positive:
                 return position, time, stops, inside, steps, image
-            obstacle, held = np.inf, top
+            obstacle, held, within = np.inf, top, 0.0
             continue
         if shrink and len(record) == 0:
             moved, position, speed, time, inside = whole_steps(
@@ -269,29 +267,12 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
             )
             if moved:
                 continue
-        left = step
-        while left > 0.0:
-            if shrink:
-                spent, rate = piece(speed, obstacle - position, left, up, down, top)
-            else:
-                spent, rate = towards(speed, held, left, up, down)
-            driven = (speed + 0.5 * rate * spent) * spent
-            if position + driven >= end:
-                gap = end - position
-                after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
-                within = speed_between(position, speed, rate, gap, person, ahead)
-                if within > 0.0 and 0 < steps <= len(record):
-                    record[steps - 1, 6] = within
-                inside = max(inside, within)
-                return np.nan, time + 2.0 * gap / (speed + after), stops, inside, steps, image
-            within = max(within, speed_between(position, speed, rate, driven, person, ahead))
-            inside = max(inside, within)
-            position += driven
-            time += spent
-            left -= spent
-            speed = max(speed + rate * spent, 0.0)
-            if rate < 0.0 and left > 0.0:  # the braking is over: at rest, or at the speed that is held
-                speed = 0.0 if shrink else held
-            if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
-                break
+        ended, position, speed, time, within = drive_for(
+            step, position, speed, time, obstacle, held, person, ahead, end, up, down, top, shrink
+        )
+        inside = max(inside, within)
+        if ended:
+            if within > 0.0 and steps <= len(record):
+                record[steps - 1, 6] = within
+            return np.nan, time, stops, inside, steps, image
     return np.nan, time, stops, inside, steps, image

@@ -9,6 +9,7 @@ the place of a stop independent of the step.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numba import njit
 
@@ -16,6 +17,8 @@ TOUCHING_M = 1e-6
 """An obstacle nearer than this is reached."""
 ON_CURVE = 1e-12
 """Relative slack in telling that a speed is the safe one."""
+MOST_STOPS = 100_000
+"""Guards against a profile with which the vehicle never gets anywhere."""
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -128,3 +131,87 @@ def towards(speed: float, wanted: float, left: float, up: float, down: float) ->
         return left, 0.0
     rate = up if wanted > speed else down
     return min((wanted - speed) / rate, left), rate
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def at_rest(
+    speed: float,
+    position: float,
+    obstacle: float,
+    held: float,
+    shrink: bool,  # noqa: FBT001
+) -> bool:
+    """Return whether the vehicle stands and has to: before its obstacle, or because 0 is the held speed."""
+    return speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def drive_for(
+    left: float,
+    position: float,
+    speed: float,
+    time: float,
+    obstacle: float,
+    held: float,
+    person: float,
+    ahead: float,
+    end: float,
+    up: float,
+    down: float,
+    top: float,
+    shrink: bool,  # noqa: FBT001
+) -> tuple[bool, float, float, float, float]:
+    """Drive for `left` seconds, piece by piece: towards the obstacle, or towards the speed that is held.
+
+    Return whether the end of the path was reached, position, speed and time, and the highest speed between
+    the place of a `person` and the next image (`ahead`). It takes less time where the end is reached, or the
+    vehicle comes to rest where it has to.
+    """
+    within = 0.0
+    while left > 0.0:
+        if shrink:
+            spent, rate = piece(speed, obstacle - position, left, up, down, top)
+        else:
+            spent, rate = towards(speed, held, left, up, down)
+        driven = (speed + 0.5 * rate * spent) * spent
+        if position + driven >= end:
+            gap = end - position
+            after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
+            within = max(within, speed_between(position, speed, rate, gap, person, ahead))
+            return True, end, after, time + 2.0 * gap / (speed + after), within
+        within = max(within, speed_between(position, speed, rate, driven, person, ahead))
+        position += driven
+        time += spent
+        left -= spent
+        speed = max(speed + rate * spent, 0.0)
+        if rate < 0.0 and left > 0.0:  # the braking is over: at rest, or at the speed that is held
+            speed = 0.0 if shrink else held
+        if at_rest(speed, position, obstacle, held, shrink):
+            break
+    return False, position, speed, time, within
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def note_state(
+    record: Any,
+    row: int,
+    position: float,
+    speed: float,
+    time: float,
+    obstacle: float,
+    held: float,
+    within: float,
+    down: float,
+    top: float,
+    shrink: bool,  # noqa: FBT001
+) -> None:
+    """Write the state at the beginning of a step into a row of `record`.
+
+    Columns: time, position, speed, safe speed, distance to the obstacle, whether it is stopped, and the
+    highest speed inside a safety radius in the step before.
+    """
+    wanted = safe_speed(obstacle - position, down, top) if shrink else held
+    record[row, 0], record[row, 1], record[row, 2] = time, position, speed
+    record[row, 3], record[row, 4] = wanted, max(obstacle - position, 0.0)
+    record[row, 5] = at_rest(speed, position, obstacle, held, shrink)
+    record[row, 6] = within

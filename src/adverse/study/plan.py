@@ -197,7 +197,7 @@ def _cut(file: StudyFile, dataset: Dataset) -> Dataset:
     how = file.study.data.cut
     if how is None:
         return dataset
-    return cut_logs(dataset, seconds=how.seconds, frames=how.frames, shots=how.shots)
+    return cut_logs(dataset, seconds=how.seconds, frames=how.frames, shots=how.shots, keep=how.keep)
 
 
 def _alike(file: StudyFile, whole: Dataset, dataset: Dataset) -> list[str]:

@@ -54,11 +54,12 @@ class NegativeRuns(_Section):
 
 
 class Cut(_Section):
-    """How long recordings are cut into logs: by seconds, by frames, or where shots change."""
+    """How long recordings are cut into logs: by seconds, by frames, or where shots change; how many stay."""
 
     seconds: Positive | None = None
     frames: Annotated[int, Field(ge=1)] | None = None
     shots: bool = False
+    keep: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -13,12 +13,12 @@ import struct
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from adverse.text import BASELINE, CLEAN
+from adverse.text import setting_text
 
 LOAD_LIMIT_S = 900.0
-"""Longest time that loading a SUT may take."""
+"""Longest time that loading a SUT, or compiling a function, may take."""
 STEP_LIMIT_S = 300.0
 """Longest time that decoding or mutating one frame may take, unless the study says otherwise."""
 MUTATING = "mutating"
@@ -43,7 +43,7 @@ class Stage:
         parts = [
             self.text,
             f"frame {self.frame!r}" if self.frame else "",
-            f"under {CLEAN if self.setting == BASELINE else self.setting}" if self.setting else "",
+            f"under {setting_text(self.setting)}" if self.setting else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -82,6 +82,7 @@ class Board:
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, SIZE_BYTES)
+        self._held: tuple[object, Stage, float] | None = None
 
     @property
     def answered(self) -> int:
@@ -92,14 +93,32 @@ class Board:
         """Begin a unit."""
         COUNT.pack_into(self._page, COUNT_AT, 0)
 
+    def hold(self) -> None:
+        """Have the clock of the step under way stand, as the machine compiles; not for ever, though."""
+        entry = self.read()
+        if entry is not None:
+            since, stage = entry
+            self._write(replace(stage, limit_s=LOAD_LIMIT_S), time.monotonic())
+            self._held = self.read(), stage, time.monotonic() - since
+
+    def go_on(self) -> None:
+        """Have the clock go on from where it was held, unless another step has begun meanwhile."""
+        if self._held is not None and self.read() == self._held[0]:
+            _, stage, spent_s = self._held
+            self._write(stage, time.monotonic() - spent_s)
+        self._held = None
+
     def write(self, stage: Stage) -> None:
         """Say what is about to be done."""
         if stage.answered:
             COUNT.pack_into(self._page, COUNT_AT, self.answered + stage.answered)
-        data = pickle.dumps((time.monotonic(), stage))
+        self._write(stage, time.monotonic())
+
+    def _write(self, stage: Stage, since: float) -> None:
+        data = pickle.dumps((since, stage))
         if len(data) > COUNT_AT - HEADER.size:  # names of thousands of characters
             short = Stage(stage.text[:200], sut=stage.sut, limit_s=stage.limit_s)
-            data = pickle.dumps((time.monotonic(), short))
+            data = pickle.dumps((since, short))
         self._page[: HEADER.size] = bytes(HEADER.size)
         self._page[HEADER.size : HEADER.size + len(data)] = data
         self._page[: HEADER.size] = HEADER.pack(len(data), zlib.crc32(data))

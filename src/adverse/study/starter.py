@@ -20,6 +20,7 @@ from adverse.errors import StudyError
 from adverse.plugins import Plugin, Registry, bind
 from adverse.study.input_trials import LabelledImages, Showing, convention, labelled_images, try_out
 from adverse.study.plan import INSTANCE_MASKS
+from adverse.study.recordings import EVERY, cut_into_logs, frames_left_out, linked
 from adverse.study.spec import INSTANCE_SEGMENTATION
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
@@ -40,11 +41,6 @@ SPARSE = 0.5
 NAMED_CLASSES = 6
 TRUTH_SCORE = 0.5
 """From which clean answers stand in for annotations, unless somebody says otherwise."""
-LINKED_S = 0.5
-"""Between frames, at most, for what is over time to be measured."""
-LEAST_LOGS = 20
-SHORTEST_S, LONGEST_S = 2.0, 10.0
-"""Recordings fewer than that are cut into pieces of such lengths: as many as that, if they last."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +54,8 @@ class Starter:
 
 def starter(data: Path, model: Path | None, folder: Path, registry: Registry) -> Starter:
     """Write a study for a data set and a model, to be kept in `folder`."""
-    guessed = guess(data, registry.all("dataset"))
-    given = {"root": str(data), **guessed.options}
+    guessed, given, dataset, assumed = _read(data, model, registry)
     options = bind(guessed.format, given, where=str(data), base=Path.cwd())
-    dataset = read_format(guessed.format, options, where=str(data))
-    assumed = [f"the data are read as {guessed.format.name}"]
-    assumed += [f"they were found at {guessed.elsewhere}"] if guessed.elsewhere else []
-    if guessed.format.name == LAST and not dataset.categories and _classifies(model):
-        guessed, given = Guess(registry.get("dataset", CLASS_FOLDERS), {}), {"root": str(data)}
-        options = bind(guessed.format, given, where=str(data), base=Path.cwd())
-        dataset = read_format(guessed.format, options, where=str(data))
-        assumed = [f"the data are read as {CLASS_FOLDERS}: the model is a classifier, and there are no boxes"]
     checked = check(dataset, registry.all("mutation"))
     tried: list[str] = []
     if model is None:
@@ -83,7 +70,11 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study: dict[str, Any] = {
         "name": _name(data),
         "seed": 1,
-        "data": {"format": guessed.format.name, **_relative(given, folder), **_cut(dataset, assumed)},
+        "data": {
+            "format": guessed.format.name,
+            **_relative(given, folder),
+            **cut_into_logs(dataset, assumed),
+        },
         "suts": [sut],
     }
     unlabelled = not checked.labelled and task == "detection"
@@ -102,11 +93,43 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
         if not unlabelled:
             assumed += _left_out(checked)
-        if _moves(dataset):
+        if linked(dataset):
             study["metrics"] = ["flicker", "longest_gap", "time_to_first"]
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _read(
+    data: Path, model: Path | None, registry: Registry
+) -> tuple[Guess, dict[str, Any], Dataset, list[str]]:
+    """Return how data are read, with which options, what they hold, and what was assumed of them."""
+    guessed = guess(data, registry.all("dataset"))
+    given: dict[str, Any] = {"root": str(data), **guessed.options}
+    dataset = _read_with(guessed, given, data)
+    assumed = [f"the data are read as {guessed.format.name}"]
+    assumed += [f"they were found at {guessed.elsewhere}"] if guessed.elsewhere else []
+    if guessed.format.name == LAST and not dataset.categories and _classifies(model):
+        guessed, given = Guess(registry.get("dataset", CLASS_FOLDERS), {}), {"root": str(data)}
+        dataset = _read_with(guessed, given, data)
+        assumed = [f"the data are read as {CLASS_FOLDERS}: the model is a classifier, and there are no boxes"]
+    if fewer := frames_left_out(dataset, guessed.format.options):
+        total, given = _count(dataset), {**given, **fewer}
+        dataset = _read_with(guessed, given, data)
+        assumed.append(
+            f"one frame in {fewer[EVERY]} is looked at, {_count(dataset)} of {total} (every), so that a "
+            "first run takes minutes"
+        )
+    return guessed, given, dataset, assumed
+
+
+def _read_with(guessed: Guess, given: Mapping[str, Any], data: Path) -> Dataset:
+    options = bind(guessed.format, given, where=str(data), base=Path.cwd())
+    return read_format(guessed.format, options, where=str(data))
+
+
+def _count(dataset: Dataset) -> int:
+    return sum(len(log.frames) for log in dataset.logs)
 
 
 def _classifies(model: Path | None) -> bool:
@@ -315,34 +338,6 @@ def _stand_in(study: dict[str, Any], assumed: list[str]) -> None:
         f"{TRUTH_SCORE} on, stand in (truth). Figures are agreement with them and say nothing of what it "
         "misses on clean frames; a stronger model can be named instead: truth: NAME"
     )
-
-
-def _moves(dataset: Dataset) -> bool:
-    """Return whether frames follow each other fast enough for an object to be the same in the next one."""
-    return any(
-        (later.time_s or 0.0) - (earlier.time_s or 0.0) <= LINKED_S
-        for log in dataset.logs[:1]
-        for earlier, later in zip(log.frames[:1], log.frames[1:2], strict=False)
-        if earlier.time_s is not None and later.time_s is not None
-    )
-
-
-def _cut(dataset: Dataset, assumed: list[str]) -> dict[str, Any]:
-    """Return how few long recordings are cut into logs, so that there is something to resample."""
-    if len(dataset.logs) >= LEAST_LOGS or any(
-        frame.time_s is None for log in dataset.logs for frame in log.frames
-    ):
-        return {}
-    spans = [(log.frames[-1].time_s or 0.0) - (log.frames[0].time_s or 0.0) for log in dataset.logs]
-    seconds = min(max(round(sum(spans) / LEAST_LOGS, 1), SHORTEST_S), LONGEST_S)
-    if sum(spans) < 2 * seconds:
-        return {}
-    assumed.append(
-        f"{len(dataset.logs)} recording{'s are' if len(dataset.logs) > 1 else ' is'} cut into logs of "
-        f"{seconds:g} s (cut), to have something to resample; they are alike, so intervals are about "
-        "these recordings alone"
-    )
-    return {"cut": {"seconds": seconds}}
 
 
 def _few(names: Sequence[str]) -> str:

@@ -14,6 +14,8 @@ from adverse.cli import main
 from adverse.data.folder import folder
 from adverse.data.rendered import orchard_world
 from adverse.data.worlds import writing
+from adverse.data.worlds.rendering import render
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.writing import WorldSpec, write_world
 from adverse.errors import DataError
 
@@ -75,10 +77,23 @@ def test_truth_holds_both_boxes_and_what_is_too_small_or_hidden_is_ignored(root:
     truth = json.loads((root / "truth.json").read_text())
     assert "synthetic" in truth["info"]["description"]
     for one in truth["annotations"]:
-        _, _, _, height = one["bbox"]
-        assert one["ignore"] == (height < writing.SMALL_PX or one["visible"] < writing.HIDDEN)
+        _, top, _, height = one["bbox"]
+        far = height < writing.SMALL_PX and 0 < top < SPEC.height - height
+        assert one["ignore"] == (far or one["visible"] < writing.HIDDEN)
         assert one["bbox_full"][2] >= one["bbox"][2]
         assert one["bbox_full"][3] >= one["bbox"][3]
+
+
+def test_whoever_crouches_right_before_the_camera_is_to_be_found() -> None:
+    """In frame 31 only the head is in the picture: 24 pixels of it, cut by the lower border."""
+    height = 240
+    script = writing.SCRIPTS["orchard"](6, "test/positive035", "positive")
+    time_s = script.drive.times_s()[31]
+    pose = script.drive.pose(time_s)
+    seen = render(script.scene(), stereo_camera(320, height), pose, time_s, np.random.default_rng(0))
+    near = [thing for thing in seen.things if thing.visible[3] == height]
+    assert [thing.visible[3] - thing.visible[1] for thing in near] == [24]
+    assert [writing._annotation(thing, (0.0, 0.0, 0.0), height)["ignore"] for thing in near] == [0]
 
 
 def test_the_street_has_cars_with_places(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ SHARES: Mapping[Split, float] = {"train": 0.25, "validation": 0.25, "test": 0.5}
 SMALL_PX, HIDDEN = 25, 0.65
 """Lower than so many pixels, or less of it visible than this share: nobody is asked to find it (`ignore`).
 
+A box that the upper or lower border cuts is never too low: whoever it is stands right before the camera.
 What remains are the "reasonable" people of the Caltech benchmark (Dollar et al. 2012), 50 pixels high or more
 in pictures twice as wide as ours usually are, and at most 35 % hidden."""
 NOTICE = "synthetic: rendered by adverse; results on it prove the machinery, not a product's safety"
@@ -141,7 +142,7 @@ def write_log(root: Path, spec: WorldSpec, name: str, kind: LogKind) -> list[dic
         place = [time_s, *recorded, *quaternion(pose[:3, :3])]
         poses.append(",".join([frame, *(repr(float(value)) for value in place)]))
         centres = {actor.instance: actor.centre_m(time_s) for actor in script.actors}
-        things = [_annotation(thing, centres[thing.id]) for thing in left.things]
+        things = [_annotation(thing, centres[thing.id], spec.height) for thing in left.things]
         frames.append({"file_name": f"{name}/images/{frame}.png", "annotations": things})
     (folder / "poses.csv").write_text("\n".join(poses) + "\n")
     return frames
@@ -170,17 +171,18 @@ def _write_frame(folder: Path, frame: str, left: Rendered, right: Rendered) -> N
     np.save(folder / "depth" / f"{frame}.npy", left.depth_m)
 
 
-def _annotation(thing: Instance, centre_m: tuple[float, float, float]) -> dict[str, Any]:
+def _annotation(thing: Instance, centre_m: tuple[float, float, float], image_height: int) -> dict[str, Any]:
     x0, y0, x1, y1 = thing.visible
     fx0, fy0, fx1, fy1 = thing.full
-    small = y1 - y0 < SMALL_PX or thing.pixels < HIDDEN * thing.full_pixels
+    far = y1 - y0 < SMALL_PX and y0 > 0 and y1 < image_height
+    hidden = thing.pixels < HIDDEN * thing.full_pixels
     return {
         "category_id": thing.label,
         "bbox": [x0, y0, x1 - x0, y1 - y0],
         "bbox_full": [fx0, fy0, fx1 - fx0, fy1 - fy0],
         "visible": round(thing.pixels / thing.full_pixels, 4),
         "area": thing.pixels,
-        "ignore": int(small),
+        "ignore": int(far or hidden),
         "iscrowd": 0,
         "instance": classes.instance_value(thing.label, thing.id),
         "track_id": classes.instance_value(thing.label, thing.id),

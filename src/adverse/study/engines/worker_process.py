@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 from adverse import plugins
 from adverse.errors import AdverseError
 from adverse.processes import adopt_orphans, die_with_parent, one_process
+from adverse.step_clock import watch_compiling
 from adverse.study.attempts import AttemptLog
 from adverse.study.stages import Board, Stage
 
@@ -49,6 +51,10 @@ def main() -> None:
         _end_copy(ours)
         board.write(stage)
 
+    def unless_copy(act: Callable[[], None]) -> Callable[[], None]:
+        return lambda: act() if os.getpid() == ours else None
+
+    watch_compiling(unless_copy(board.hold), unless_copy(board.go_on))
     try:
         for path in connection.recv():
             with one_process():

@@ -24,22 +24,41 @@ class BundledModel:
     family: str
     adapter: str
     options: Mapping[str, Any]
+    trained_on: tuple[str, ...] = ()
+    """The mutations that it was trained with, in strengths of its own (training/conditions.py)."""
 
     def section(self, name: str, folder: str) -> dict[str, Any]:
         """Return the study's entry for the model where it lies in a folder beside the study."""
-        return {"name": name, "adapter": self.adapter, "model": f"{folder}/{self.file}", **self.options}
+        trained = {"trained_on": list(self.trained_on)} if self.trained_on else {}
+        model = f"{folder}/{self.file}"
+        return {"name": name, "adapter": self.adapter, "model": model, **self.options, **trained}
 
 
 _PERSON = {"classes": ["person"]}
+_CONDITIONS = (
+    "gaussian_blur",
+    "defocus",
+    "haze",
+    "signal_noise",
+    "salt_pepper",
+    "low_light",
+    "channel_dropout",
+    "lens_mud",
+)
 MODELS: Mapping[str, BundledModel] = {
     "anchor": BundledModel(
-        "orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", "nms_iou": 0.6, **_PERSON}
+        "orchard-anchor.onnx",
+        "one stage, anchors",
+        "onnx",
+        {"decoder": "yolo", "nms_iou": 0.6, **_PERSON},
+        _CONDITIONS,
     ),
     "centre": BundledModel(
         "orchard-centre.onnx",
         "one stage, centre points",
         "onnx",
         {"decoder": "yolo-v8", "nms_iou": 0.5, **_PERSON},
+        _CONDITIONS,
     ),
     "two-stage": BundledModel(
         "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.5, **_PERSON}
