@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +23,9 @@ from adverse.fuzz.causes import causes_of
 from adverse.fuzz.guide import kind_of
 from adverse.fuzz.outcome import CampaignOutcome, read_outcome
 from adverse.fuzz.run import run_campaign
-from adverse.study.engines import Stop
+from adverse.study.engines import Silent, Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import StudyFile, read_study
-
-
-class Silent:
-    """Watches a campaign and says nothing."""
-
-    def note(self, text: str) -> None:
-        pass
-
-    def under_way(self, answered: int) -> None:
-        pass
-
-    def begin(self, total: int, done: int) -> None:
-        pass
-
-    def advance(self, statuses: Counter[str]) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cv2
@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from adverse.data.images import write_image
 from adverse.types import Depth, Image
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
@@ -73,3 +74,20 @@ def each_level(repeat: int) -> Iterator[tuple[int, Image]]:
     """Yield constant images, one for each of a few levels."""
     for level in (0, 1, 20, 77, 128, 200, 254, 255):
         yield level, np.full((1, repeat), level, np.uint8)
+
+
+def three_squares(log: int, frame: int, *, gray: int, darker: tuple[int, int]) -> Image:
+    """Draw light squares on gray, each darker than the one before, and those of a log than the last one's."""
+    image = np.full((48, 96, 3), gray, np.uint8)
+    for number in range(3):
+        x = 4 + 30 * number + frame
+        image[10 + log : 26 + log, x : x + 16] = 250 - darker[0] * number - darker[1] * log
+    return image
+
+
+def write_logs(root: Path, logs: int, frames: int, draw: Callable[[int, int], Image]) -> None:
+    """Write frames as a folder of logs has them; `draw` takes the numbers of log and frame."""
+    for log in range(logs):
+        (root / f"log{log}").mkdir(parents=True)
+        for frame in range(frames):
+            write_image(root / f"log{log}" / f"{frame}.png", draw(log, frame))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -152,12 +153,16 @@ class AdaIn(nn.Module):
 class Data:
     """Crops of photographs, and styles: paintings, made textures, now and then a photograph."""
 
+    least_px: float = 640
+    """Images are reduced to so many pixels on their shorter side."""
+    made_textures = TEXTURES
+
     def __init__(self, photos: list[Path], paintings: list[Path]) -> None:
         self.rng = np.random.default_rng(SEED)
-        self.photos = [_read(path) for path in photos]
-        self.paintings = [_read(path) for path in paintings]
+        self.photos = [_read(path, self.least_px) for path in photos]
+        self.paintings = [_read(path, self.least_px) for path in paintings]
         made = np.random.default_rng(SEED + 1)
-        self.textures = [texture(made) for _ in range(TEXTURES)]
+        self.textures = [texture(made) for _ in range(self.made_textures)]
 
     def batch(self) -> tuple[Tensor, Tensor]:
         """Return contents and styles."""
@@ -170,13 +175,16 @@ class Data:
                 styles.append(self._tinted(self._crop(self._one(self.paintings), 0.35, 1.0)))
             else:
                 styles.append(self._crop(self._one(self.textures if kind < 0.85 else self.photos), 0.6, 1.0))
-        return _tensor(contents), _tensor(styles)
+        return tensor(contents), tensor(styles)
 
     def _one(self, images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
         return images[int(self.rng.integers(len(images)))]
 
     def _crop(self, image: NDArray[np.uint8], low: float, high: float) -> NDArray[np.uint8]:
-        side = int(min(image.shape[:2]) * self.rng.uniform(low, high))
+        return self._square(image, int(min(image.shape[:2]) * self.rng.uniform(low, high)))
+
+    def _square(self, image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+        """Return a part of an image, mirrored half of the time, as large as all of them."""
         top, left = (int(self.rng.integers(size - side + 1)) for size in image.shape[:2])
         cut = image[top : top + side, left : left + side]
         cut = cut[:, ::-1] if self.rng.random() < 0.5 else cut
@@ -191,14 +199,15 @@ class Data:
         return 255 - image if self.rng.random() < 0.25 else image
 
 
-def _read(path: Path) -> NDArray[np.uint8]:
-    """Return an image, at most 640 pixels on its shorter side."""
-    image = cv2.imread(str(path), cv2.IMREAD_COLOR_RGB)
-    scale = 640 / min(image.shape[:2])
+def _read(path: Path, least_px: float) -> NDArray[np.uint8]:
+    """Return an image, with at most so many pixels on its shorter side."""
+    image = np.asarray(cv2.imread(str(path), cv2.IMREAD_COLOR_RGB), np.uint8)
+    scale = least_px / min(image.shape[:2])
     return image if scale >= 1 else cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
 
 
-def _tensor(images: list[NDArray[np.uint8]]) -> Tensor:
+def tensor(images: list[NDArray[np.uint8]]) -> Tensor:
+    """Return images as a batch (batch,3,H,W) in 0..1."""
     stacked = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 255
     return stacked.contiguous(memory_format=torch.channels_last)
 
@@ -209,20 +218,33 @@ def gram(features: Tensor) -> Tensor:
     return flat @ flat.transpose(1, 2) / flat.shape[2]
 
 
+def colour_gap(made: Tensor, style: Tensor) -> Tensor:
+    """Return how far the colours are from those of the style, of pixels and of areas, and from 0..1."""
+    gap = torch.zeros(())
+    for scale in (1, 8):
+        a, b = (nn.functional.avg_pool2d(image, scale) for image in (made, style))
+        for got, wanted in zip(moments(a), moments(b), strict=True):
+            gap = gap + (got - wanted).abs().mean()
+    return gap + (made - made.clamp(0, 1)).abs().mean()
+
+
 class Training:
     """The decoder under training, and all that a checkpoint must hold."""
 
+    network: type[nn.Module] = AdaIn
+    crops: type[Data] = Data
+
     def __init__(self, encoder: Path, photos: list[Path], paintings: list[Path], steps: int) -> None:
         torch.manual_seed(SEED)
-        self.net = AdaIn(encoder).to(memory_format=torch.channels_last)
+        self.net = self.network(encoder).to(memory_format=torch.channels_last)
         self.average = copy.deepcopy(self.net.decoder)
         self.seen = Encoder(encoder, deep=True).to(memory_format=torch.channels_last)
-        self.data = Data(photos, paintings)
+        self.data = self.crops(photos, paintings)
         self.optimizer = torch.optim.Adam(self.net.decoder.parameters(), lr=RATE)
         self.steps, self.step = steps, 0
 
-    def run(self, checkpoint: Path) -> None:
-        """Train to the end, from a checkpoint if there is one."""
+    def run(self, checkpoint: Path, most_s: float = math.inf) -> bool:
+        """Train to the end or for so long, from a checkpoint if there is one; return whether it ended."""
         if checkpoint.exists():
             self._load(checkpoint)
             print(f"goes on from step {self.step}", flush=True)
@@ -233,20 +255,26 @@ class Training:
             if self.step % 20 == 0:
                 parts = " ".join(f"{value:.3f}" for value in np.mean(losses[-20:], axis=0))
                 print(f"step {self.step}: {parts} after {time.monotonic() - started:.0f} s", flush=True)
-            if time.monotonic() - saved > SAVE_S or self.step == self.steps:
+            now = time.monotonic()
+            if now - saved > SAVE_S or now - started > most_s or self.step == self.steps:
                 self._save(checkpoint)
-                saved = time.monotonic()
+                saved = now
+            if now - started > most_s:
+                break
+        return self.step == self.steps
+
+    def _rate(self) -> float:
+        """Return the learning rate of this step."""
+        done = self.step / self.steps
+        return RATE * min(1.0, self.step / 50 + 0.02) * (1 - done) ** 0.9
 
     def _learn(self) -> list[float]:
-        done = self.step / self.steps
-        self.optimizer.param_groups[0]["lr"] = RATE * min(1.0, self.step / 50 + 0.02) * (1 - done) ** 0.9
+        self.optimizer.param_groups[0]["lr"] = self._rate()
         content, style = self.data.batch()
         style[-1] = content[-1]  # one image in its own style, which must come back as it is
         with torch.no_grad():
             both = [features.split(BATCH) for features in self.seen(torch.cat([content, style]))]
-            targets = [normalized(own, other) for own, other in both[:3]]
-        made = self.net.decoder(*targets)
-        parts = self._losses(made, content, style, targets, [other for _, other in both])
+        parts = self._losses(content, style, both)
         loss = torch.stack(parts).sum()
         self.optimizer.zero_grad()
         loss.backward()
@@ -259,10 +287,11 @@ class Training:
                 mean.lerp_(value, 1 - kept)
         return [part.item() for part in parts]
 
-    def _losses(
-        self, made: Tensor, content: Tensor, style: Tensor, targets: list[Tensor], of_style: list[Tensor]
-    ) -> list[Tensor]:
-        of_made = self.seen(made)
+    def _losses(self, content: Tensor, style: Tensor, both: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """Return the parts of the loss; `both` are the features of content and style."""
+        targets = [normalized(own, other) for own, other in both[:3]]
+        made = self.net.decoder(*targets)
+        of_made, of_style = self.seen(made), [other for _, other in both]
         at4, at8 = ((of_made[level] - targets[level]).square().mean() for level in (1, 2))
         structure = 0.5 * at4 + at8
         moment_loss, gram_loss = torch.zeros(()), torch.zeros(())
@@ -270,16 +299,10 @@ class Training:
             for a, b in zip(moments(got), moments(wanted), strict=True):
                 moment_loss = moment_loss + (a - b).square().mean()
             gram_loss = gram_loss + (gram(got) - gram(wanted)).square().mean()
-        same = (made[-1] - content[-1]).abs().mean()
-        colours = torch.zeros(())
-        for scale in (1, 8):
-            a, b = (nn.functional.avg_pool2d(image, scale) for image in (made, style))
-            for one, other in zip(moments(a), moments(b), strict=True):
-                colours = colours + (one - other).abs().mean()
-        outside = (made - made.clamp(0, 1)).abs().mean()
-        return [structure, STYLE * moment_loss, GRAM * gram_loss, SAME * same, PIXELS * (colours + outside)]
+        same, colours = (made[-1] - content[-1]).abs().mean(), colour_gap(made, style)
+        return [structure, STYLE * moment_loss, GRAM * gram_loss, SAME * same, PIXELS * colours]
 
-    def made(self) -> AdaIn:
+    def made(self) -> nn.Module:
         """Return the network to export."""
         net = copy.deepcopy(self.net)
         net.decoder.load_state_dict(self.average.state_dict())
@@ -308,7 +331,7 @@ class Training:
         self.data.rng.bit_generator.state = state["numpy"]
 
 
-def export(net: AdaIn, path: Path) -> None:
+def export(net: nn.Module, path: Path) -> None:
     """Write the network as ONNX; sizes of both images are open."""
     path.parent.mkdir(parents=True, exist_ok=True)
     net.eval()

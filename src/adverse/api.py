@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from html import escape
@@ -30,7 +29,7 @@ from adverse.store.folder import RunFolder
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.strict_yaml import YamlFile, read_yaml
-from adverse.study.engines import Engine, Stop
+from adverse.study.engines import Engine, Silent, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_with
@@ -83,7 +82,7 @@ def run(
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
     asked_again = [] if fresh or not RunFolder(path).manifest.exists() else _unknown(detectors or {})
-    outcome = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
+    outcome = run_study(file, path, engine, watch=Silent(), stop=Stop(), fresh=fresh)
     if outcome.problem is not None:
         raise outcome.problem
     for sut in asked_again:
@@ -256,20 +255,3 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else escape(shown(value))
-
-
-class _Silent:
-    def note(self, text: str) -> None:
-        pass
-
-    def under_way(self, answered: int) -> None:
-        pass
-
-    def begin(self, total: int, done: int) -> None:
-        pass
-
-    def advance(self, statuses: Counter[str]) -> None:
-        pass
-
-    def end(self) -> None:
-        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Iterator
@@ -136,6 +137,39 @@ class GoodStudy:
             lines = [f"{number},{number / 10},{number},0,1.6,0.5,-0.5,0.5,-0.5" for number in numbers]
             header = "frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz"
             (self.data / log / "poses.csv").write_text("\n".join([header, *lines, ""]))
+
+
+class FinishedStudy:
+    """A study that is run once, and put back as it was then for each test that spoils it.
+
+    Folders stay the same ones, as a run folder that was copied or moved is told from one that was not.
+    """
+
+    def __init__(self, study: GoodStudy) -> None:
+        study.adverse().expect(0)
+        self._study = study
+        self._kept = shutil.copytree(study.folder, study.folder.with_name("kept"))
+
+    def put_back(self) -> GoodStudy:
+        """Return the study, its folder as it was after the run, in the same place."""
+        _put_back(self._study.folder, self._kept)
+        return copy.deepcopy(self._study)
+
+
+def _put_back(folder: Path, kept: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        elif (kept / path.name).is_dir():
+            _put_back(path, kept / path.name)
+        else:
+            shutil.rmtree(path)
+    for path in kept.iterdir():
+        if path.is_file():
+            shutil.copy2(path, folder)
+        elif not (folder / path.name).exists():
+            assert path.name != "run", "a test that moves the run folder needs one of its own"
+            shutil.copytree(path, folder / path.name)
 
 
 def encoded(image: NDArray[Any], ending: str) -> bytes:

@@ -204,23 +204,21 @@ def test_equal_size_and_time_do_not_hide_a_change(coco: GoodStudy) -> None:
     coco.adverse().expect(PASS, "1 input file changed", "8 of 16 images were done before")
 
 
-def test_no_stamp_is_trusted_for_a_hash(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_stamp_is_trusted_for_a_hash(done: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even all times of a file: whoever may set the clock can set them."""
-    coco.adverse().expect(PASS)
     monkeypatch.setattr("adverse.content.stamp", lambda _path: (1, 1, 1, 1))
-    place, new = image_file(coco)
+    place, new = image_file(done)
     place.write_bytes(new)
-    coco.adverse("plan").expect(PASS, "8 done, 8 to do")
-    coco.adverse(workers=0).expect(PASS, "1 input file changed", "8 of 16 images were done before")
+    done.adverse("plan").expect(PASS, "8 done, 8 to do")
+    done.adverse(workers=0).expect(PASS, "1 input file changed", "8 of 16 images were done before")
 
 
-def test_plan_counts_as_done_only_what_run_would_not_repeat(coco: GoodStudy) -> None:
-    coco.adverse().expect(PASS)
-    lost = min((coco.run / "detections").iterdir())
+def test_plan_counts_as_done_only_what_run_would_not_repeat(done: GoodStudy) -> None:
+    lost = min((done.run / "detections").iterdir())
     lost.write_bytes(b"")
-    coco.adverse("plan").expect(PASS, "8 done, 8 to do")
-    coco.adverse().expect(PASS, f"{lost.name} was changed or lost", "8 of 16 images were done before")
-    coco.adverse("plan").expect(PASS, "16 done, 0 to do")
+    done.adverse("plan").expect(PASS, "8 done, 8 to do")
+    done.adverse().expect(PASS, f"{lost.name} was changed or lost", "8 of 16 images were done before")
+    done.adverse("plan").expect(PASS, "16 done, 0 to do")
 
 
 def test_a_plug_in_that_changes_during_a_run(coco: GoodStudy) -> None:
@@ -235,9 +233,8 @@ def test_a_plug_in_that_changes_during_a_run(coco: GoodStudy) -> None:
     assert {row["area"] for row in coco.rows()} == {0.0}
 
 
-def test_analysis_refuses_a_frame_of_two_images(coco: GoodStudy) -> None:
-    coco.adverse().expect(PASS)
-    folder = RunFolder(coco.run)
+def test_analysis_refuses_a_frame_of_two_images(done: GoodStudy) -> None:
+    folder = RunFolder(done.run)
     name = min(path.name for path in folder.detections.iterdir())
     rows = pq.read_table(folder.detections / name)
     rows = rows.set_column(
@@ -252,4 +249,4 @@ def test_analysis_refuses_a_frame_of_two_images(coco: GoodStudy) -> None:
     for entry in sealed:
         journal.append(entry)
     folder.write_manifest(folder.read_manifest())
-    coco.adverse("analyze").expect(CANNOT_RUN, "different images", repr(rows["frame"][0].as_py()))
+    done.adverse("analyze").expect(CANNOT_RUN, "different images", repr(rows["frame"][0].as_py()))

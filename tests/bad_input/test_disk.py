@@ -81,19 +81,18 @@ def test_a_read_only_folder(coco: GoodStudy) -> None:
 
 
 @pytest.mark.fault(43)
-def test_a_run_folder_that_became_read_only(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_folder_that_became_read_only(done: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a remounted disk: everything can be read, nothing written."""
-    coco.adverse().expect(PASS)
 
     def refuse(*_args: object, **_more: object) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(os, "fsync", refuse)
-    coco.study["mutations"].append("brightness(scale=2)")
-    coco.rewrite()
-    coco.adverse().expect(CANNOT_RUN, str(coco.run), "Read-only file system", "--out")
+    done.study["mutations"].append("brightness(scale=2)")
+    done.rewrite()
+    done.adverse().expect(CANNOT_RUN, str(done.run), "Read-only file system", "--out")
     monkeypatch.undo()
-    coco.adverse().expect(PASS, "16 of 24 images were done before")
+    done.adverse().expect(PASS, "16 of 24 images were done before")
 
 
 def test_a_file_where_the_folder_should_be(coco: GoodStudy) -> None:

@@ -65,12 +65,6 @@ RESULTS = ("report", "view", "check", "compare", "verify")
 ALL = (*RESULTS, "export", "bench-table", "drive", "analyze")
 
 
-@pytest.fixture
-def done(coco: GoodStudy) -> GoodStudy:
-    coco.adverse().expect(PASS)
-    return coco
-
-
 def edit_area(run: Path) -> Path:
     """Write a better figure over the one that was worked out."""
     path = run / "results" / "summary.json"
@@ -114,13 +108,21 @@ def test_edited_detections_are_not_read(done: GoodStudy, command: str) -> None:
     readers(done)[command]().expect(CANNOT_RUN, str(path), "changed")
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> GoodStudy:
+    """A finished run that was started again with another model, and stopped."""
+    study = GoodStudy(tmp_path_factory.mktemp("stopped") / "study", "coco")
+    study.adverse().expect(PASS)
+    another_weight(study, mood="interrupt", at=1)
+    study.adverse().expect(130, "Run the same command to resume")
+    assert (study.run / "results" / "summary.json").exists()
+    return study
+
+
 @pytest.mark.fault(57)
 @pytest.mark.parametrize("command", [name for name in ALL if name != "verify"])
-def test_a_run_that_was_started_again_and_stopped(done: GoodStudy, command: str) -> None:
-    another_weight(done, mood="interrupt", at=1)
-    done.adverse().expect(130, "Run the same command to resume")
-    assert (done.run / "results" / "summary.json").exists()
-    readers(done)[command]().expect(INCOMPLETE, str(done.run), "not finished")
+def test_a_run_that_was_started_again_and_stopped(stopped: GoodStudy, command: str) -> None:
+    readers(stopped)[command]().expect(INCOMPLETE, str(stopped.run), "not finished")
 
 
 def test_results_of_an_earlier_state(done: GoodStudy) -> None:
@@ -256,13 +258,14 @@ def test_fresh_in_a_folder_that_is_not_ours(coco: GoodStudy) -> None:
 
 
 @pytest.mark.parametrize("name", ["results", "detections", "."])
-def test_fresh_does_not_follow_links(done: GoodStudy, name: str) -> None:
-    outside = done.folder / "outside"
-    linked = (done.run / name).resolve()
+def test_fresh_does_not_follow_links(coco: GoodStudy, name: str) -> None:
+    coco.adverse().expect(PASS)
+    outside = coco.folder / "outside"
+    linked = (coco.run / name).resolve()
     linked.rename(outside)
     linked.symlink_to(outside)
     before = sorted(path.name for path in outside.rglob("*"))
-    done.adverse("run", "--fresh").expect(CANNOT_RUN, "symbolic link", "--out")
+    coco.adverse("run", "--fresh").expect(CANNOT_RUN, "symbolic link", "--out")
     assert sorted(path.name for path in outside.rglob("*")) == before
 
 

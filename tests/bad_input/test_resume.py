@@ -10,19 +10,24 @@ from adverse.data.images import write_image
 
 from .cases import CANNOT_RUN, PASS
 from .command import run_alone
-from .good_study import GoodStudy, picture
+from .good_study import FinishedStudy, GoodStudy, picture
 
 SINCE = "since the last run in this folder: "
 ALL = 32
 """Images to judge: 8 pictures, 2 settings, 2 SUTs."""
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedStudy:
+    study = GoodStudy(tmp_path_factory.mktemp("resumed") / "study", "coco")
+    study.study["mutations"] = ["salt_pepper(fraction=0.01)"]
+    study.study["suts"].append({"name": "other", "adapter": "probe"})
+    return FinishedStudy(study)
+
+
 @pytest.fixture
-def done(coco: GoodStudy) -> GoodStudy:
-    coco.study["mutations"] = ["salt_pepper(fraction=0.01)"]
-    coco.study["suts"].append({"name": "other", "adapter": "probe"})
-    coco.adverse().expect(PASS)
-    return coco
+def done(finished: FinishedStudy) -> GoodStudy:
+    return finished.put_back()
 
 
 def changed_picture(study: GoodStudy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable
@@ -17,7 +18,6 @@ import adverse
 from adverse import plugins
 from adverse.analysis.relations import weaker_settings
 from adverse.cli.app import app
-from adverse.data.images import write_image
 from adverse.errors import MutationError, PluginError, StudyError
 from adverse.mutations.settings import parse
 from adverse.relations.contract import check_relation, made_up_relation_input
@@ -25,18 +25,12 @@ from adverse.relations.relation import Checks, RelationInput, evaluate_relation
 from adverse.requirements.gate import check_run
 from adverse.store.finished_run import finished
 from adverse.types import Detections
+from pictures import three_squares, write_logs
 
 LOGS, FRAMES, SCORE = 5, 6, 0.5
-WIDTH, HEIGHT = 96, 48
+WIDTH = 96
 SETTINGS = ("mirror", "brightness(scale=0.8)", "brightness(scale=0.6)", "brightness(scale=0.4)")
-
-
-def _image(log: int, frame: int) -> NDArray[np.uint8]:
-    image = np.full((HEIGHT, WIDTH, 3), 30, np.uint8)
-    for number in range(3):
-        x = 4 + 30 * number + frame
-        image[10 + log : 26 + log, x : x + 16] = 250 - 35 * number - 5 * log
-    return image
+drawn = functools.partial(three_squares, gray=30, darker=(35, 5))
 
 
 class Odd:
@@ -67,10 +61,7 @@ class Odd:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("relations")
-    for log in range(LOGS):
-        (root / "data" / f"log{log}").mkdir(parents=True)
-        for frame in range(FRAMES):
-            write_image(root / "data" / f"log{log}" / f"{frame}.png", _image(log, frame))
+    write_logs(root / "data", LOGS, FRAMES, drawn)
     path = root / "study.yaml"
     path.write_text(
         "{name: related, data: {format: folder, root: data}, suts: [{name: odd, adapter: python}],\n"
@@ -165,7 +156,7 @@ def test_answers_under_a_mirror_are_kept_where_things_are(run: Path) -> None:
     answers = _answers(run, "mirror")
     for frame, boxes in answers.items():
         log, number = int(frame[3]), int(frame.partition("/")[2])
-        mirrored = Odd().detect([_image(log, number)[:, ::-1]])[0]
+        mirrored = Odd().detect([drawn(log, number)[:, ::-1]])[0]
         back = [[WIDTH - x1, y0, WIDTH - x0, y1] for x0, y0, x1, y1 in mirrored.boxes.tolist()]
         kept = [box for box, score in zip(back, mirrored.scores.tolist(), strict=True) if score >= SCORE]
         assert sorted(box for _, box in boxes) == sorted(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
 from pathlib import Path
@@ -16,7 +17,6 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
-from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.pages.view.app import routes
 from adverse.pages.view.session import ExploredRun
@@ -24,18 +24,10 @@ from adverse.report.agreement import page_words, words
 from adverse.serving import Door, application
 from adverse.store.finished_run import finished
 from adverse.types import Detections
+from pictures import three_squares, write_logs
 
 LOGS, FRAMES = 6, 4
 SCORE = 0.5
-
-
-def _image(log: int, frame: int) -> NDArray[np.uint8]:
-    """Draw bright squares on gray; each is darker than the one before."""
-    image = np.full((48, 96, 3), 60, np.uint8)
-    for number in range(3):
-        x = 4 + 30 * number + frame
-        image[10 + log : 26 + log, x : x + 16] = 250 - 40 * number - 6 * log
-    return image
 
 
 class Bright:
@@ -64,10 +56,8 @@ class Bright:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("label-free")
-    for log in range(LOGS):
-        (root / "data" / f"log{log}").mkdir(parents=True)
-        for frame in range(FRAMES):
-            write_image(root / "data" / f"log{log}" / f"{frame}.png", _image(log, frame))
+    drawn = functools.partial(three_squares, gray=60, darker=(40, 6))
+    write_logs(root / "data", LOGS, FRAMES, drawn)
     path = root / "study.yaml"
     path.write_text(
         "{name: free, seed: 3, data: {format: folder, root: data}, suts: [{name: ours, adapter: python}],\n"

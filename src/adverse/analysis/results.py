@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,16 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from adverse.analysis.confidence import Draws, difference_rows, resamples_of
+from adverse.analysis.confidence import resamples_of
 from adverse.analysis.failures import failure_rows
 from adverse.analysis.fault_rates import mutation_remarks
 from adverse.analysis.kept_suts import KeptSuts, kept_suts
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
+from adverse.analysis.rankings import differences, rank_suts, rankings
 from adverse.analysis.relations import run_relations
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.slices import slice_members
@@ -29,11 +28,10 @@ from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes, names_of_agreement, names_of_recall
 from adverse.analysis.tasks import METRICS, score_task, task_family_rows
+from adverse.analysis.troubles import failures_by_frame, status_counts, troubles_by_frame
 from adverse.analysis.unseen import unseen_rows
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.predict import ScoreTable
-from adverse.curves.ranking import Ranking, changes, rank
-from adverse.curves.studentized import Spread, most_ahead
 from adverse.errors import DataError, PluginError, StoreError, StudyError
 from adverse.levels.context import Context, run_context
 from adverse.levels.outcomes import positive_logs
@@ -237,9 +235,9 @@ def run_results(
     lists = _lists(done, magnitude_rows(store, known))
     answered = {row["sut"] for row in counts if row["status"] == "ok"}
     working = [result for result in done if result.sut in answered]  # the others have no place in an order
-    ranked = _ranked(working, store.run.baseline.id)
+    ranked = rank_suts(working, store.run.baseline.id)
     if resamples is not None and len(working) > 1:
-        lists["differences"] = _differences(working, ranked, store.run.baseline.id, resamples)
+        lists["differences"] = differences(working, ranked, store.run.baseline.id, resamples)
     beside = {
         "unseen": unseen_rows(
             [row for one in done for row in one.rows], lists.get("families", ()), store.run.baseline.id
@@ -247,7 +245,7 @@ def run_results(
         "visual_change": visual_change_rows(store),
     }
     lists |= {name: rows for name, rows in beside.items() if rows}
-    summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
+    summary = {**_summary(store, counts, done), **rankings(ranked), **_descriptions(levels, metrics)}
     summary["failures"] = failure_rows(store, failures)
     summary |= _violations(relations, done)
     summary |= predictions(store.run, lists["adr"])
@@ -339,7 +337,7 @@ def _descriptions(levels: Sequence[Plugin], metrics: Sequence[Plugin]) -> dict[s
 def _results(
     summary: dict[str, Any], troubles: pa.Table, failed: pa.Table, files: dict[str, bytes]
 ) -> Results:
-    summary |= {"troubles": _by_frame(troubles), "failed_attempts": _failed_by_frame(failed)}
+    summary |= {"troubles": troubles_by_frame(troubles), "failed_attempts": failures_by_frame(failed)}
     files |= {"troubles.parquet": table_bytes(troubles), "attempts.parquet": table_bytes(failed)}
     told = _renamed(summary, names_of_agreement) if "truth" in summary else summary
     files["summary.json"] = json.dumps(told, indent=1).encode() + b"\n"
@@ -366,7 +364,7 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         "metric": METRICS[store.task],
         "rows": rows,
         "families": task_family_rows(store.run, rows),
-        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "counts": {sut: status_counts(sut, counts) for sut in store.suts},
         "notes": {**store.run.data.notes, **store.notes()},
         "warnings": [*store.run.warnings, *mutation_remarks(store)],
     }
@@ -395,61 +393,6 @@ def _resamples(store: Store) -> Resamples | None:
     return resamples_of(store, positive, count) if count else None
 
 
-Ranked = dict[tuple[str, str], Ranking]
-UNDEFINED = Draws(math.nan, np.zeros(0), "")
-LOST = "more frames could not be used than quarantine_budget allows"
-
-
-def _ranked(done: Sequence[SutResults], baseline: str) -> Ranked:
-    """Rank the SUTs that answered at all, at every level, un-mutated and under the worst cases."""
-    sure = {result.sut: result.confidence for result in done if result.confidence is not None}
-    lost = {
-        (result.sut, row["level"], row["setting"]): LOST
-        for result in done
-        for row in result.rows
-        if row["status"] == "incomplete"
-    }
-    ranked: Ranked = {}
-    for level in dict.fromkeys(level for one in sure.values() for level, _ in one.draws):
-        for condition in (baseline, ANY_MILD, ANY):
-            drawn = {sut: one.draws.get((level, condition), UNDEFINED) for sut, one in sure.items()}
-            if any(one is not UNDEFINED for one in drawn.values()):
-                doubts = {sut: lost.get((sut, level, condition), one.doubt) for sut, one in drawn.items()}
-                known = {sut: one.spread for sut, one in drawn.items() if one.spread is not None}
-
-                def most(first: str, second: str, known: Mapping[str, Spread] = known) -> float:
-                    return most_ahead(known[first], known[second])
-
-                ranked[level, condition] = rank(drawn, doubts, most)
-    return ranked
-
-
-def _rankings(ranked: Ranked) -> dict[str, Any]:
-    """Return the rankings as plain data, and say where the best SUT changes."""
-    if not ranked:
-        return {}
-    levels, conditions = (list(dict.fromkeys(key[part] for key in ranked)) for part in (0, 1))
-    return {
-        "rankings": [
-            {"level": level, "condition": condition, **asdict(ranking)}
-            for (level, condition), ranking in ranked.items()
-        ],
-        "ranking_changes": [str(change) for change in changes(ranked, levels, conditions)],
-    }
-
-
-def _differences(
-    done: Sequence[SutResults], ranked: Ranked, baseline: str, resamples: Resamples
-) -> list[dict[str, Any]]:
-    curves = {result.sut: result.confidence.baseline for result in done if result.confidence is not None}
-    best = {
-        level: ranking.places[0].sut
-        for (level, condition), ranking in ranked.items()
-        if condition == baseline and ranking.places
-    }
-    return difference_rows(curves, best, resamples)
-
-
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
     """Raise when no frame was usable."""
     if counts and all(row["status"] == "quarantined" for row in counts):
@@ -468,7 +411,7 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[SutResul
         "rows": [row for result in done for row in result.rows],
         "robot": stop_rule(store),
         "sensitivity": {result.sut: result.sensitivity for result in done},
-        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "counts": {sut: status_counts(sut, counts) for sut in store.suts},
         "scores": store.lowest_scores(),
         "places": _places(store),
         "notes": {**store.run.data.notes, **store.notes()},
@@ -483,55 +426,3 @@ def _places(store: Store) -> dict[str, dict[str, Any]]:
         return {}
     by = {"localizer": run.localizer, "localize_on": run.localize_on}
     return {sut: {**counts, **by} for sut, counts in store.placements().items()}
-
-
-def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
-    mine = [row for row in counts if row["sut"] == sut]
-    found = {
-        status: sum(int(row["n"]) for row in mine if row["status"] == status)
-        for status in ("ok", "fault", "quarantined")
-    }
-    unstable = sum(int(row["unstable"]) for row in mine)
-    attempts = {
-        name: sum(int(row[name]) for row in mine)
-        for name in ("attempts", "failed_attempts", "retried", "outages")
-    }
-    planned = sum(found.values())
-    ordered = sum(int(row["ordered"]) for row in mine)
-    remembers = ordered == unstable  # else chance may look like memory now and then
-    kinds = {"nondeterministic": 0 if remembers else unstable, "order_dependent": ordered if remembers else 0}
-    return {"planned": planned, **found, **attempts, **kinds}
-
-
-def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
-    """Return one entry for each frame and reason; a frame that cannot be used is not any SUT's trouble."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for row in troubles.to_pylist():
-        sut = row["sut"] if row["status"] == "fault" else ""
-        settings = found.setdefault((row["status"], sut, row["frame"], row["reason"]), [])
-        if row["setting"] not in settings:
-            settings.append(row["setting"])
-    return [
-        {"status": status, "sut": sut, "frame": frame, "settings": settings, "reason": reason}
-        for (status, sut, frame, reason), settings in sorted(found.items())
-    ]
-
-
-def _failed_by_frame(failed: pa.Table) -> list[dict[str, Any]]:
-    """Return one entry for each SUT, first frame, kind and reason of the requests that failed."""
-    found: dict[tuple[str, str, str, str, bool], list[str]] = {}
-    for row in failed.to_pylist():
-        key = row["sut"], row["frame"], row["kind"], row["message"], row["answered"]
-        found.setdefault(key, []).append(row["setting"])
-    return [
-        {
-            "sut": sut,
-            "frame": frame,
-            "settings": list(dict.fromkeys(settings)),
-            "attempts": len(settings),
-            "kind": kind,
-            "answered": answered,
-            "reason": reason,
-        }
-        for (sut, frame, kind, reason, answered), settings in sorted(found.items())
-    ]

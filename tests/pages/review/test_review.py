@@ -21,7 +21,7 @@ from adverse.pages.review import routes_of
 from adverse.report.fuzz import reviewed_table
 from adverse.report.fuzz_page import write_fuzz_page
 from adverse.serving import Door, application
-from adverse.study.engines import Stop
+from adverse.study.engines import Silent, Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from browsing import barriers, served
@@ -30,18 +30,10 @@ from small_campaign import write_campaign
 DOOR = Door("127.0.0.1", 8123, "secret-token")
 
 
-class Quiet:
-    def note(self, text: str) -> None: ...
-    def under_way(self, answered: int) -> None: ...
-    def begin(self, total: int, done: int) -> None: ...
-    def advance(self, statuses: object) -> None: ...
-    def end(self) -> None: ...
-
-
 def campaign(folder: Path, **changes: Any) -> Path:
     study = write_campaign(folder, frames=4, **changes)
     ran = run_campaign(
-        read_study(study), folder / "run", InlineEngine(), tests=24, watch=Quiet(), stop=Stop()
+        read_study(study), folder / "run", InlineEngine(), tests=24, watch=Silent(), stop=Stop()
     )
     return ran.folder.path
 

@@ -7,6 +7,7 @@ planned. What a unit and its result are, only the work knows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -39,6 +40,25 @@ class Watcher(Protocol):
 
     def under_way(self, answered: int) -> None:
         """Hear, several times a second, about how many images of unfinished units have been answered."""
+
+
+class Silent:
+    """Watches units, or a whole run, and says nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def under_way(self, answered: int) -> None:
+        """Say nothing."""
+
+    def begin(self, total: int, done: int) -> None:
+        """Say nothing."""
+
+    def advance(self, statuses: Counter[str]) -> None:
+        """Say nothing."""
+
+    def end(self) -> None:
+        """Say nothing."""
 
 
 class UnitWorker(Protocol):
