@@ -83,7 +83,7 @@ def boundary_chart(found: StudyLimits, pair: ConditionPair, rule: Rule) -> Chart
         colour, dashes, width = sut_style(number)
         x, y = [point[0] for point in known], [point[1] for point in known]
         lines.append(Line(shown(one.sut), x, y, colour, dashes, width, marked=True))
-    panel = Panel("", *axes, lines, size=SIZE)
+    panel = Panel("", axes[0], axes[1], lines, size=SIZE)
     return Chart(f"{rule_name(rule)} holds up to", [panel], legend_left=True)
 
 
