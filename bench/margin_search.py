@@ -10,6 +10,7 @@ that brings some of them back; one to three people stand in a frame, which is sh
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.detections import sut_detections
-from adverse.curves.margin_search import FOUND, UNKNOWN, Known, bisected_margins, margins, wanted_steps
+from adverse.curves.margin_search import (
+    FOUND,
+    UNKNOWN,
+    Known,
+    Margins,
+    Method,
+    bisected_margins,
+    margins,
+    wanted_steps,
+)
 from adverse.plugins import load
 from adverse.requirements.margins import RunMargins
 from adverse.seeds import generator
@@ -78,7 +88,9 @@ def row(name: str, truth: Known, frame: NDArray[np.int64]) -> None:
     back = np.mean([(np.diff(person) > 0).any() for person in truth[found]])
     sweep = len(np.unique(frame)) * (truth.shape[1] - 1)
     costs, answers = [], []
-    for method, read in (("ascend", margins), ("bisect", bisected_margins)):
+    methods: tuple[tuple[Method, Callable[[Known], Margins]], ...]
+    methods = (("ascend", margins), ("bisect", bisected_margins))
+    for method, read in methods:
         known = np.full_like(truth, UNKNOWN)
         known[:, 0] = truth[:, 0]
         names = [str(number) for number in range(len(truth))]

@@ -159,7 +159,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for world in WORLDS:
         for spending in ("obrien-fleming", "pocock"):
-            row(world, spending, given)  # type: ignore[arg-type]
+            row(world, spending, given)
     print("\n| studies | same verdicts | opposite | images |\n|---|---|---|---|", flush=True)
     for kind, limit in (("recall", 0.6), ("violations", 0.2)):
         studies(kind, limit, given)

@@ -139,7 +139,14 @@ def limits(
     at each strength: at most 5 strengths where 12 would be swept. What is not monotone is swept. Writes
     limits.html, limits.csv and limits.json, and a run folder for each SUT; finished work is not repeated.
     """
-    from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
+    from adverse.report.limits import (
+        boundary_table,
+        domain_table,
+        limit_lines,
+        render_limits,
+        together_table,
+        whole_table,
+    )
     from adverse.requirements.limits_run import search_limits
     from adverse.store.durable import write_file
     from adverse.study.spec import read_study
@@ -151,9 +158,14 @@ def limits(
     for rule in found.rules:
         for table in domain_table(found, rule).abreast(SUTS_ABREAST):
             console.print(table.terminal(details=True))
+    for one in {(id(one.pair), id(one.rule)): one for one in found.boundaries}.values():
+        for table in boundary_table(found, one.pair, one.rule).abreast(SUTS_ABREAST):
+            console.print(table.terminal())
     for line in limit_lines(found):
         console.say(f"- {line}")
     whole = whole_table(found)
+    if found.boundaries:
+        write_file(folder / "limits-together.csv", together_table(found).csv().encode())
     for name, text in (("html", render_limits(found)), ("csv", whole.csv()), ("json", whole.json() + "\n")):
         write_file(folder / f"limits.{name}", text.encode())
         console.say(f"{name + ':':6}{folder / f'limits.{name}'}")

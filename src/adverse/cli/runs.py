@@ -208,6 +208,7 @@ def _run_until(
 ) -> int:
     """Run a study until rules are settled, print and write what was found, and return the exit code."""
     from adverse.report.until import cells_table, render_until, until_lines, verdict_table
+    from adverse.report.verdicts import terminal_lines
     from adverse.requirements.until_run import run_until, until_verdicts
     from adverse.requirements.verdicts import exit_code
     from adverse.study.engines import Stop
@@ -244,8 +245,9 @@ def _run_until(
             "until.json": facts.encode(),
         }
     )
-    for shown in (table, cells_table(found)):
-        console.print(shown.terminal(details=True))
+    for line in terminal_lines(until_verdicts(found), width=console.width, details=True):
+        console.say(line)
+    console.print(cells_table(found).terminal())
     for line in until_lines(found):
         console.say(f"- {line}")
     console.say(f"page: {out / 'until.html'}")

@@ -9,6 +9,7 @@ from adverse.report.chart import Axis, Chart, Dots, Line, Panel, PanelSize
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
+from adverse.requirements.boundaries import Boundary, ConditionPair
 from adverse.requirements.conditions import Condition
 from adverse.requirements.limits import ConditionLimit, rule_name
 from adverse.requirements.limits_run import StudyLimits
@@ -38,9 +39,62 @@ def domain_table(found: StudyLimits, rule: Rule) -> Table:
     return Table(f"limits {rule_name(rule)}", title, columns, rows, records)
 
 
+def boundary_table(found: StudyLimits, pair: ConditionPair, rule: Rule) -> Table:
+    """Return up to which strength of the first condition a rule holds at each strength of the second."""
+    mine = [one for one in found.boundaries if one.pair is pair and one.rule is rule]
+    columns = (
+        Column(pair.second.name, align="left"),
+        *(Column(shown(one.sut), align="left") for one in mine),
+    )
+    rows = tuple(
+        (Cell(step, pair.second.words(step)), *(_boundary_cell(one, step) for one in mine))
+        for step in range(len(pair.second.values) + 1)
+    )
+    records = tuple(row for one in mine for row in one.rows())
+    name = f"limits {rule_name(rule)} {pair.name}"
+    title = f"{shown(rule_name(rule))}: {pair.first.name} may go up to, by {pair.second.name}"
+    return Table(name, title, columns, rows, records)
+
+
+def _boundary_cell(one: Boundary, step: int) -> Cell:
+    limit = one.limits[step]
+    if limit is None:
+        return Cell(None, "at no strength", tone="bad")
+    beyond = " and beyond" if limit == len(one.pair.first.values) else ""
+    return Cell(limit, one.pair.first.words(limit) + beyond, tone="good" if beyond else "")
+
+
+def boundary_chart(found: StudyLimits, pair: ConditionPair, rule: Rule) -> Chart:
+    """Draw the boundary of two conditions: the rule holds below and left of the line of a SUT."""
+    axes = [
+        Axis(
+            f"{one.name}: {option_words(one.option)}",
+            (0.0, float(len(one.values))),
+            tuple(map(float, range(len(one.values) + 1))),
+            False,
+            ("clean", *(f"{value:.3g}" for value in one.values)),
+        )
+        for one in (pair.first, pair.second)
+    ]
+    lines = []
+    mine = [one for one in found.boundaries if one.pair is pair and one.rule is rule]
+    for number, one in enumerate(mine):
+        known = [(float(limit), float(step)) for step, limit in enumerate(one.limits) if limit is not None]
+        colour, dashes, width = sut_style(number)
+        x, y = [point[0] for point in known], [point[1] for point in known]
+        lines.append(Line(shown(one.sut), x, y, colour, dashes, width, marked=True))
+    panel = Panel("", axes[0], axes[1], lines, size=SIZE)
+    return Chart(f"{rule_name(rule)} holds up to", [panel], legend_left=True)
+
+
 def whole_table(found: StudyLimits) -> Table:
     """Return every limit, for machines."""
     return Table("limits", "", (), (), tuple(one.plain() for one in found.limits))
+
+
+def together_table(found: StudyLimits) -> Table:
+    """Return every boundary, for machines."""
+    return Table("limits together", "", (), (), tuple(row for one in found.boundaries for row in one.rows()))
 
 
 def limit_lines(found: StudyLimits) -> list[str]:
@@ -54,7 +108,13 @@ def limit_lines(found: StudyLimits) -> list[str]:
                 f"{shown(one.sut)}, {one.condition.name}: not monotone, so every step was run; {name} holds "
                 f"again at {steps}."
             )
+    for edge in found.boundaries:
+        if edge.reversals:
+            name = f"{shown(edge.sut)}, {edge.pair.name}, {shown(rule_name(edge.rule))}"
+            lines.append(f"{name}: not monotone, the rule holds at {edge.reversals} points beyond a failure.")
     swept = sum(len(one.condition.settings) for one in _once(found.limits))
+    pairs = {(edge.sut, edge.pair.name): len(edge.pair.ids) for edge in found.boundaries}
+    swept += sum(pairs.values())
     ran = counted(found.settings, "setting")
     lines.append(f"{ran} were run, all frames each, where a sweep of all steps takes {swept}.")
     return lines
@@ -75,7 +135,16 @@ def render_limits(found: StudyLimits) -> str:
         )
         for rule in found.rules
     ]
-    return rendered("limits.html", study=shown(found.study), lines=limit_lines(found), sections=sections)
+    pairs = list({id(one.pair): one.pair for one in found.boundaries}.values())
+    together = [
+        (boundary_table(found, pair, rule), boundary_chart(found, pair, rule).svg())
+        for rule in found.rules
+        for pair in pairs
+    ]
+    lines = limit_lines(found)
+    return rendered(
+        "limits.html", study=shown(found.study), lines=lines, sections=sections, together=together
+    )
 
 
 def limit_chart(found: StudyLimits, condition: Condition, rule: Rule) -> Chart:

@@ -24,7 +24,9 @@ from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome
 from adverse.text import counted, setting_text, shown
 
-SIZE = PanelSize(760, 260, 52, 20, 30, 46)
+SIZE = PanelSize(760, 264, 52, 20, 34, 46)
+EDGE = 0.9
+"""Part of the axis beyond which a word has no room to the right of its line."""
 UNIT_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 RATE_COLOUR, EFFICIENCY_COLOUR = "#b2182b", "#2166ac"
 ALL_OF_THEM = "every detection"
@@ -269,7 +271,8 @@ def operating_chart(point: SutOperatingPoint) -> Chart:
     }  # the present threshold has its place on the chosen operation's curve, too
     after = "chosen" if at["chosen"] > at["present"] else "present"
     marks = [
-        Mark(word, place, above=True, side="right" if word == after else "left") for word, place in at.items()
+        Mark(word, place, above=True, side="right" if word == after and across.part(place) < EDGE else "left")
+        for word, place in at.items()
     ]
     panel = Panel("", across, Axis("share", (0.0, 1.0), UNIT_TICKS), lines, marks, (), (band,), size=SIZE)
     return Chart(f"{point.sut}: what each threshold comes to", [panel], legend_left=True)

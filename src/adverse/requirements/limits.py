@@ -40,6 +40,7 @@ class LimitsSection(BaseModel):
 
     rules: Annotated[list[dict[str, Any]], Field(min_length=1)]
     conditions: list[Any] = []
+    together: list[Any] = []
     steps: Annotated[int, Field(ge=2, le=100)] = STEPS
 
 
@@ -155,6 +156,8 @@ class Search:
         key = f"{condition.name}, {sut}"  # the same for all rules, so that they ask for the same random steps
         self.search = LimitSearch(len(condition.settings), seed, key)
         self.values: dict[int, float | None] = {}
+        self.every = [setting.id for setting in condition.settings]
+        self.first = self.every[-1]
 
     def advance(self, measure: Measure, ran: Iterable[str]) -> list[str]:
         """Take what was run, and return the ids of the settings that are wanted next; none: it is over.

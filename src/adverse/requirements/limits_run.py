@@ -16,6 +16,7 @@ from pathlib import Path
 from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Registry
+from adverse.requirements.boundaries import Boundary, ConditionPair, PairSearch, pair_searches, pairs_of
 from adverse.requirements.conditions import Condition, conditions_of
 from adverse.requirements.limits import (
     ConditionLimit,
@@ -51,6 +52,8 @@ class StudyLimits:
     folders: tuple[Path, ...]
     settings: int
     """Settings that were run, the clean ones of each SUT not counted."""
+    boundaries: tuple[Boundary, ...] = ()
+    """Of conditions that prevail together."""
 
 
 def search_limits(
@@ -67,17 +70,19 @@ def search_limits(
     `engine` makes the engine of a run from the folder for its logs.
     """
     registry = plugins.load(file.plugin_files)
-    conditions, rules = _asked(file, registry)
+    conditions, rules, pairs = _asked(file, registry)
     limits: list[ConditionLimit] = []
+    boundaries: list[Boundary] = []
     folders, settings = [], 0
     for sut in file.study.suts:
         mine = list(searches(conditions, rules, [sut.name], file.study.seed))
+        together = pair_searches(pairs, rules, sut.name)
         if not mine:
             continue
         store = _search_sut(
             file,
             sut.name,
-            mine,
+            [*mine, *together],
             (out / sut.name, fresh),
             engine(out / sut.name / "logs"),
             watch=watch,
@@ -86,14 +91,21 @@ def search_limits(
         if store is None:
             return None
         limits += [one.limit() for one in mine]
+        boundaries += [one.boundary() for one in together]
         folders.append(store.folder.path)
         settings += len(store.run.mutations)
     return StudyLimits(
-        file.study.name, tuple(conditions), tuple(rules), tuple(limits), tuple(folders), settings
+        file.study.name,
+        tuple(conditions),
+        tuple(rules),
+        tuple(limits),
+        tuple(folders),
+        settings,
+        tuple(boundaries),
     )
 
 
-def _asked(file: StudyFile, registry: Registry) -> tuple[list[Condition], list[Rule]]:
+def _asked(file: StudyFile, registry: Registry) -> tuple[list[Condition], list[Rule], list[ConditionPair]]:
     section = read_limits(file.study.limits, where=file.where(SECTION))
     rules = limit_rules(section, where=file.where(SECTION))
     names = [sut.name for sut in file.study.suts]
@@ -102,14 +114,15 @@ def _asked(file: StudyFile, registry: Registry) -> tuple[list[Condition], list[R
             raise StudyError(
                 f"the study has no SUT {name!r}", where=file.where(SECTION), fix=suggestion(name, names)
             )
-    mutations = read_settings(file, registry)[1:]
-    return conditions_of(section, mutations, registry, where=file.where(SECTION)), rules
+    mutations, where = read_settings(file, registry)[1:], file.where(SECTION)
+    conditions = conditions_of(section, mutations, registry, where=where)
+    return conditions, rules, pairs_of(section, registry, where=where)
 
 
 def _search_sut(
     file: StudyFile,
     sut: str,
-    mine: Sequence[Search],
+    mine: Sequence[Search | PairSearch],
     place: tuple[Path, bool],
     engine: Engine,
     *,
@@ -118,9 +131,9 @@ def _search_sut(
 ) -> Store | None:
     """Run round after round until no search of a SUT asks for more; None when it was interrupted."""
     out, fresh = place
-    known = [setting.id for one in mine for setting in one.condition.settings]
+    known = [setting for one in mine for setting in one.every]
     wanted = [] if fresh else _earlier(out, known)
-    wanted = wanted or list(dict.fromkeys(one.condition.settings[-1].id for one in mine))
+    wanted = wanted or list(dict.fromkeys(one.first for one in mine))
     for number in range(MOST_ROUNDS):
         derived = _derived(file, sut, wanted)
         ran = run_study(derived, out, engine, watch=_Rounds(watch), stop=stop, fresh=fresh and number == 0)

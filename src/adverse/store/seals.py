@@ -299,7 +299,7 @@ MADE_BY = {
     "verdicts/rules.": "adverse check {run} RULES --save",
     "verdicts/": "adverse requirements check FILE --out {run}",
     "requirements.": "adverse report {run}",
-    "until.": "adverse run STUDY --until RULES --out {run}",
+    "until.": "adverse run STUDY --until RULES --fresh --out {run}",
     SIGNATURE: "adverse seal {run} --key KEY --replace",
 }
 """The commands that write derived files, by how the names of these begin."""
