@@ -1,130 +1,26 @@
-"""Whole campaigns: the same bytes however they are run, only failures kept, faults and bad input told."""
+"""Whole campaigns: what they find and count, only failures kept."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
-import os
-import re
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
-import adverse
-from adverse.content import ChangedError
 from adverse.curves.interval import korn_graubard
 from adverse.data.cityscapes import cityscapes
-from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
-from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
-from adverse.fuzz.run import CampaignRun, run_campaign
 from adverse.report.fuzz import counts_table, times_table
 from adverse.report.fuzz_charts import counts_chart
-from adverse.report.fuzz_page import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
-from adverse.study.engines import Engine, Stop
-from adverse.study.engines.local import InlineEngine, LocalEngine
-from adverse.study.spec import read_study
-from bad_input.command import adverse_here
+from fuzz.whole_campaign import TESTS, Quiet, fuzz
 from small_campaign import write_campaign
-
-TESTS = 96
-TIMES = re.compile(rb'<section id="times">.*?</section>', re.DOTALL)
-
-
-class Quiet:
-    """Watches, and can ask for a stop after some units were kept."""
-
-    def __init__(self, stop: Stop | None = None, *, at: int = 0) -> None:
-        self.notes: list[str] = []
-        self.stop, self.at, self.done, self.testing = stop, at, 0, False
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def under_way(self, answered: int) -> None:
-        pass
-
-    def begin(self, total: int, done: int) -> None:
-        assert done < total
-        self.testing = total >= TESTS
-
-    def advance(self, statuses: Counter[str]) -> None:
-        self.done += statuses.total() if self.testing else 0
-        if self.stop is not None and self.done >= self.at:
-            self.stop.soft = True
-
-    def end(self) -> None:
-        pass
-
-
-def fuzz(
-    study: Path,
-    out: Path,
-    *,
-    tests: int = TESTS,
-    engine: Engine | None = None,
-    watch: Quiet | None = None,
-    guided: bool = False,
-    seed: int | None = None,
-) -> CampaignRun:
-    watch = watch or Quiet()
-    ran = run_campaign(
-        read_study(study),
-        out,
-        engine or InlineEngine(),
-        tests=tests,
-        watch=watch,
-        stop=watch.stop or Stop(),
-        guided=guided,
-        seed=seed,
-    )
-    if ran.status != "interrupted":
-        write_fuzz_page(ran.folder, read_outcome(ran.folder))
-    return ran
-
-
-def content(folder: Path) -> dict[str, str]:
-    """Everything that must not depend on how a campaign was run: all but the times on its page."""
-    kept = [folder / "fuzz.html", folder / "manifest.json"]
-    kept += [path for name in ("results", "failures", "bases") for path in sorted((folder / name).rglob("*"))]
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(TIMES.sub(b"", path.read_bytes())).hexdigest()
-        for path in kept
-        if path.is_file()
-    }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_campaign(tmp_path_factory.mktemp("campaign"))
-
-
-@pytest.fixture(scope="module")
-def plain(study: Path) -> Path:
-    """An unguided campaign done in this process."""
-    ran = fuzz(study, study.parent / "plain")
-    assert (ran.status, ran.tests) == ("complete", TESTS)
-    return ran.folder.path
 
 
 def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> None:
@@ -197,22 +93,6 @@ def test_only_what_failed_is_kept_and_replays_to_the_same_drop(plain: Path, stud
     kept = cv2.imread(str(plain / base_file(test.base, "image.png")))
     assert original is not None
     assert np.array_equal(original, kept)  # type: ignore[arg-type]
-
-
-def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    stop = Stop()
-    stopped = fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=Quiet(stop, at=1), tests=600)
-    assert stopped.status == "interrupted"
-    with pytest.raises(IncompleteError, match="not finished"):
-        read_outcome(stopped.folder)
-    watch = Quiet()
-    assert fuzz(study, out, engine=InlineEngine(), watch=watch).status == "complete"
-    assert any("done before" in note for note in watch.notes)
-    mine, wanted = content(out), content(plain)
-    extra = {name for name in mine if name not in wanted}
-    assert {name: mine[name] for name in mine if name not in extra} == wanted
-    assert all(name.startswith(("failures/", "bases/")) for name in extra), "of tests beyond those asked for"
 
 
 @pytest.mark.parametrize(("car", "most"), [((200, 150, 150), 300), ((60, 60, 62), 90), ((60, 60, 60), 0)])
@@ -303,86 +183,6 @@ def test_bins_are_those_of_the_study(tmp_path: Path) -> None:
     assert last == pytest.approx({"slight": len(failing), "grave": grave, "objects": len(lost)})
 
 
-def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path, tmp_path: Path) -> None:
-    folder = fuzz(study, tmp_path / "run", tests=5).folder
-    manifest = folder.read_manifest()
-    folder.write_manifest({name: manifest[name] for name in manifest if name not in ("version", "digest")})
-    for again in (lambda: read_outcome(folder), lambda: fuzz(study, folder.path, tests=5)):
-        with pytest.raises(StoreError, match=r"another version of adverse.*a quota of distinct"):
-            again()
-
-
-def test_a_longer_campaign_begins_with_the_shorter_one(plain: Path, study: Path) -> None:
-    before = read_outcome(CampaignFolder(plain))
-    longer = fuzz(study, study.parent / "longer", tests=TESTS + 8)
-    after = read_outcome(longer.folder)
-    assert after.rows[:TESTS] == before.rows
-    assert len({row["key"] for row in after.rows}) == TESTS + 8
-
-
-def test_killed_campaigns_go_on(plain: Path, tmp_path: Path) -> None:
-    slow = write_campaign(tmp_path, sleep_s=0.01)
-    out = tmp_path / "run"
-    options = ["--tests", str(TESTS), "--out", str(out), "--workers", "1"]
-    command = [sys.executable, "-m", "adverse", "fuzz", str(slow), *options]
-    env = {**os.environ, "PYTHONPATH": str(Path(adverse.__file__).parents[1])}
-    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
-    log = out / "log"
-    while process.poll() is None and (not log.exists() or log.read_bytes().count(b'"tests"') < 2):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = CampaignFolder(out).journal().entries
-    assert sum(unit.phase == "tests" for unit in done) >= 2
-    assert read_manifest(out)["status"] == "running"
-    with log.open("ab") as file:
-        file.write(b"0123 a line that was never fini")  # what a power cut leaves
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert "never finished" in ended.stdout
-    assert read_manifest(out)["status"] == "complete"
-    tests = json.loads((out / "results" / "tests.json").read_text())
-    wanted = json.loads((plain / "results" / "tests.json").read_text())
-    assert tests == wanted, "the slow system answers as the quick one does"
-
-
-def read_manifest(out: Path) -> dict[str, object]:
-    return CampaignFolder(out).read_manifest()
-
-
-def test_guided_campaigns_are_the_same_too_and_are_compared(plain: Path, study: Path, tmp_path: Path) -> None:
-    first = fuzz(study, tmp_path / "a", guided=True)
-    second = fuzz(study, tmp_path / "b", guided=True, engine=LocalEngine(2, tmp_path / "b" / "logs"))
-    assert content(first.folder.path) == content(second.folder.path)
-    guided, unguided = read_outcome(first.folder), read_outcome(CampaignFolder(plain))
-    (row,) = compare(guided, unguided)
-    assert row.guided.value == pytest.approx(
-        1000 * sum(test.bin is not None for test in guided.tests["colour 0"]) / TESTS
-    )
-    record = row.record()
-    assert record["difference"] == pytest.approx(record["guided_per_1000"] - record["unguided_per_1000"])
-    assert record["difference_low"] <= record["difference"] <= record["difference_high"]
-    with pytest.raises(StoreError, match="cannot be compared"):
-        compare(guided, replace(unguided, campaign=replace(unguided.campaign, seed=77)))
-
-
-def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) -> None:
-    study = write_campaign(
-        tmp_path, crash_on="some", frames=2, fuzz={"mutations": ["change_color"], "prune_below": 0}
-    )
-    out = tmp_path / "run"
-    watch = Quiet()
-    ran = fuzz(study, out, tests=25, engine=LocalEngine(1, out / "logs"), watch=watch)
-    assert ran.status == "complete"
-    assert any("process of its own" in note for note in watch.notes)
-    outcome = read_outcome(ran.folder)
-    faults = [test for test in outcome.tests["colour 0"] if test.fault]
-    assert faults
-    assert all(test.drop is None for test in faults)
-    assert outcome.counts()[-1].faults == len(faults)
-    assert outcome.counts()[-1].scored == 25 - len(faults)
-
-
 def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
     study = write_campaign(
         tmp_path,
@@ -397,7 +197,7 @@ def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
     )
     text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
     study.write_text(text)
-    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=40).folder)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=20).folder)
     counts = {row.mutation: row for row in outcome.counts()}
     assert counts["change_color"].bins["extreme"] > 0, "no box where the car is not red"
     assert counts["add_car"].bins["extreme"] > 0, "one box around two cars finds neither"
@@ -437,147 +237,3 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
     outcome = read_outcome(ran.folder)
     assert outcome.count == ran.tests
     assert outcome.refusals()
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "words"),
-    [
-        ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
-        ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
-        ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "invalid value"),
-        ({"fuzz": {"quota": {"add_car": 1}}}, StudyError, "quota is needed for each mutation"),
-        ({"fuzz": {"bins": {"a": 5, "b": 5}}}, StudyError, "bins of drops"),
-        ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
-        ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
-        ({"task": "classification"}, StudyError, "only segmenters and detectors"),
-        (
-            {"fuzz": {"judged_as": {"road": "car", "building": "road"}}},
-            DataError,
-            "no frame scores high enough",
-        ),
-    ],
-)
-def test_bad_input_is_told(
-    tmp_path: Path, change: dict[str, Any], kind: type[AdverseError], words: str
-) -> None:
-    study = write_campaign(tmp_path, frames=2, **change)
-    with pytest.raises(kind, match=words):
-        fuzz(study, tmp_path / "run", tests=5)
-
-
-def test_a_folder_keeps_to_its_campaign(plain: Path, study: Path, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="another campaign"):
-        fuzz(study, plain, seed=99)
-    with pytest.raises(StoreError, match="guided or not"):
-        fuzz(study, plain, guided=True)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("hello")
-    with pytest.raises(StoreError, match="not a fuzz campaign"):
-        fuzz(study, tmp_path / "mine")
-
-
-def test_a_campaign_keeps_to_the_files_that_its_code_reads(tmp_path: Path) -> None:
-    study = write_campaign(tmp_path, frames=2)
-    palette = tmp_path / "palette"
-    palette.write_text("red")
-    with (tmp_path / "plugin.py").open("a") as plugin:
-        plugin.write(f"\nPALETTE = Path({str(palette)!r}).read_text()\n")
-    fuzz(study, tmp_path / "run", tests=2)
-    assert str(palette) in str(read_manifest(tmp_path / "run")["files_read"])
-    palette.write_text("tan")
-    with pytest.raises(StoreError, match="palette was changed"):
-        fuzz(study, tmp_path / "run", tests=4)
-
-
-def _edit_manifest(folder: Path) -> Path:
-    path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"threshold": 0.5', '"threshold": 0.4'))
-    return path
-
-
-def _cut_a_line(folder: Path) -> Path:
-    path = folder / "log"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(
-        b"".join(line for line in lines if b'"phase":"tests","id":"change_color-00000032"' not in line)
-    )
-    return path
-
-
-def _edit_picture(folder: Path) -> Path:
-    for path in (folder / "failures").rglob("image.png"):
-        path.write_bytes(path.read_bytes()[:-1] + b"x")
-    return Path("image.png")
-
-
-@pytest.mark.parametrize("edit", [_edit_manifest, _cut_a_line, _edit_picture])
-def test_an_edited_campaign_is_not_shown(plain: Path, tmp_path: Path, edit: Callable[[Path], Path]) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(plain, folder)
-    path = edit(folder)
-    said = adverse_here("fuzz", "report", folder)
-    said.expect(2, str(path), "changed", "adverse fuzz")
-
-
-def test_fresh_deletes_nothing_of_others(study: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    fuzz(study, out, tests=20)
-    mine = [out / "notes.txt", out / "results" / "notes.csv", out / "failures" / "notes.txt"]
-    for path in mine:
-        path.write_text("mine")
-    left = content(out)
-    folder = CampaignFolder(out)
-    folder.clear()
-    assert [path.read_text() for path in mine] == ["mine"] * 3
-    assert set(content(out)) == {"results/notes.csv", "failures/notes.txt"} < set(left)
-    other = tmp_path / "other"
-    (other / "results").mkdir(parents=True)
-    (other / "manifest.json").write_text("{}")
-    (other / "results" / "counts.csv").write_text("mine")
-    with pytest.raises(StoreError, match="not marked"):
-        CampaignFolder(other).clear()
-    with pytest.raises(StoreError, match="not a fuzz campaign"):
-        fuzz(study, other, tests=5)
-    assert (other / "results" / "counts.csv").read_text() == "mine"
-
-
-def test_lost_and_changed_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
-    out = fuzz(study, tmp_path / "run", tests=60).folder.path
-    before = content(out)
-    lost, changed = sorted((out / "failures").rglob("image.png"))[:2]
-    lost.unlink()
-    changed.write_bytes(changed.read_bytes()[::-1])
-    watch = Quiet()
-    fuzz(study, out, tests=60, watch=watch)
-    assert any("lost files" in note for note in watch.notes)
-    assert content(out) == before
-
-
-@pytest.mark.parametrize(
-    ("moment", "kind"),
-    [
-        ("frames are shown", "leftImg8bit"),
-        ("are kept as bases", "instanceIds"),
-        ("resource set", "labelIds"),
-    ],
-)
-def test_a_file_that_changes_during_a_campaign_ends_it(
-    plain: Path, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, kind: str
-) -> None:
-    """Image, label map or instance map, before any of the three times that they are read."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    files = sorted((study.parent / "data").rglob(f"*_{kind}.png"))
-    place, old = files[3], files[3].read_bytes()
-
-    class Meddler(Quiet):
-        def note(self, text: str) -> None:
-            if moment in text:
-                place.write_bytes(files[2].read_bytes())
-
-    try:
-        with pytest.raises(ChangedError, match=f"{place.name} was changed"):
-            fuzz(study, tmp_path / "run", watch=Meddler())
-    finally:
-        place.write_bytes(old)
-    assert fuzz(study, tmp_path / "run").status == "complete"
-    assert content(tmp_path / "run") == content(plain)

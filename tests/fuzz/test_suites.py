@@ -33,7 +33,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
-from fuzz.test_campaign import Quiet
+from fuzz.whole_campaign import Quiet
 from small_campaign import SEGMENTER, write_campaign
 
 TESTS = 26
