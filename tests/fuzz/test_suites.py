@@ -189,6 +189,7 @@ def test_other_data_are_refused(campaign: CampaignFolder, study: Path, tmp_path:
     fewer = write_campaign(tmp_path / "fewer", frames=2)
     with pytest.raises(DataError, match="2 of 4 missing"):
         replay(campaign, fewer, tmp_path / "run2")
+    assert not (tmp_path / "run2" / "manifest.json").exists(), "the right data can still be replayed there"
     task = with_sut(study, "task.yaml", {"name": "x", "adapter": "better"}, targets=["car"])
     with pytest.raises(StudyError, match="something else than the campaign"):
         replay(campaign, task, tmp_path / "run3")
