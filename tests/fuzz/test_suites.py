@@ -397,7 +397,8 @@ def test_rules_against_a_campaign_say_what_was_compared(
     rules.write_text(yaml.safe_dump({"rules": [{**rule, "against": str(campaign.path), "at_most": TESTS}]}))
     adverse_here("check", replayed.path, rules).expect(0, "compared with 'colour 0'")
     before, after = read_outcome(campaign), read_outcome(replayed)
-    for name, other in (("visible_share", 0.9), ("targets", ("car",)), ("pixel_classes", {7: "car"})):
+    others: dict[str, Any] = {"visible_share": 0.9, "targets": ("car",), "pixel_classes": {7: "car"}}
+    for name, other in others.items():
         judged_otherwise = replace(after, campaign=replace(after.campaign, **{name: other}))
         with pytest.raises(StoreError, match=f"cannot be compared.*{name}"):
             compare_suites(before, judged_otherwise)
