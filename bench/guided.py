@@ -4,7 +4,8 @@
 
 Counted are distinct failures: frames and objects that fail, kinds of failure (all features of a test but
 which object it is about) and the causes that the report names. Each seed is one pair; the interval is
-Student's of the mean logarithm of their ratio. Campaigns that are finished in the folder are not run again.
+Student's of the mean logarithm of their ratio, or Fieller's of the ratio of means where a campaign found
+none. Campaigns that are finished in the folder are not run again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from adverse.fuzz.causes import causes_of
@@ -92,7 +94,25 @@ def ratio(what: str, pairs: list[tuple[int, int]]) -> None:
         reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
         low, middle, high = np.exp([logs.mean() - reach, logs.mean(), logs.mean() + reach])
         text += f"; {middle:.2f} times ({low:.2f} to {high:.2f}) over {len(pairs)} seeds"
+    elif len(pairs) > 1 and unguided.any():
+        low, high = fieller(guided, unguided)
+        text += f"; {guided.mean() / unguided.mean():.2f} times ({low:.2f} to {high:.2f})"
     print(text)
+
+
+def fieller(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float, float]:
+    """Return Fieller's 95 % interval of a ratio of paired means; without end where `below` may be 0."""
+    (a, c), (_, b) = np.cov(above, below) / len(above)
+    t = float(stats.t.ppf(0.975, len(above) - 1)) ** 2
+    square, line, rest = (
+        below.mean() ** 2 - t * b,
+        above.mean() * below.mean() - t * c,
+        above.mean() ** 2 - t * a,
+    )
+    if square <= 0:
+        return 0.0, float("inf")
+    reach = float(np.sqrt(line**2 - square * rest))
+    return (line - reach) / square, (line + reach) / square
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""A campaign keeps to its folder: what is edited, lost, changed or of others is told."""
+"""The folder of a campaign: what it refuses, what it never deletes, and bad input."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adverse.content import ChangedError
-from adverse.errors import StoreError
+from adverse.errors import AdverseError, DataError, StoreError, StudyError
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import read_outcome
 from bad_input.command import adverse_here
-from fuzz.campaigns import Quiet, content, fuzz, read_manifest
+from fuzz.whole_campaign import content, fuzz
 from small_campaign import write_campaign
 
 
@@ -24,6 +24,32 @@ def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path,
     for again in (lambda: read_outcome(folder), lambda: fuzz(study, folder.path, tests=5)):
         with pytest.raises(StoreError, match=r"another version of adverse.*a quota of distinct"):
             again()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
+        ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
+        ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "invalid value"),
+        ({"fuzz": {"quota": {"add_car": 1}}}, StudyError, "quota is needed for each mutation"),
+        ({"fuzz": {"bins": {"a": 5, "b": 5}}}, StudyError, "bins of drops"),
+        ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
+        ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
+        ({"task": "classification"}, StudyError, "only segmenters and detectors"),
+        (
+            {"fuzz": {"judged_as": {"road": "car", "building": "road"}}},
+            DataError,
+            "no frame scores high enough",
+        ),
+    ],
+)
+def test_bad_input_is_told(
+    tmp_path: Path, change: dict[str, Any], kind: type[AdverseError], words: str
+) -> None:
+    study = write_campaign(tmp_path, frames=2, **change)
+    with pytest.raises(kind, match=words):
+        fuzz(study, tmp_path / "run", tests=5)
 
 
 def test_a_folder_keeps_to_its_campaign(plain: Path, study: Path, tmp_path: Path) -> None:
@@ -44,7 +70,7 @@ def test_a_campaign_keeps_to_the_files_that_its_code_reads(tmp_path: Path) -> No
     with (tmp_path / "plugin.py").open("a") as plugin:
         plugin.write(f"\nPALETTE = Path({str(palette)!r}).read_text()\n")
     fuzz(study, tmp_path / "run", tests=2)
-    assert str(palette) in str(read_manifest(tmp_path / "run")["files_read"])
+    assert str(palette) in str(CampaignFolder(tmp_path / "run").read_manifest()["files_read"])
     palette.write_text("tan")
     with pytest.raises(StoreError, match="palette was changed"):
         fuzz(study, tmp_path / "run", tests=4)
@@ -100,45 +126,3 @@ def test_fresh_deletes_nothing_of_others(study: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a fuzz campaign"):
         fuzz(study, other, tests=5)
     assert (other / "results" / "counts.csv").read_text() == "mine"
-
-
-def test_lost_and_changed_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
-    out = fuzz(study, tmp_path / "run", tests=60).folder.path
-    before = content(out)
-    lost, changed = sorted((out / "failures").rglob("image.png"))[:2]
-    lost.unlink()
-    changed.write_bytes(changed.read_bytes()[::-1])
-    watch = Quiet()
-    fuzz(study, out, tests=60, watch=watch)
-    assert any("lost files" in note for note in watch.notes)
-    assert content(out) == before
-
-
-@pytest.mark.parametrize(
-    ("moment", "kind"),
-    [
-        ("frames are shown", "leftImg8bit"),
-        ("are kept as bases", "instanceIds"),
-        ("resource set", "labelIds"),
-    ],
-)
-def test_a_file_that_changes_during_a_campaign_ends_it(
-    plain: Path, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, kind: str
-) -> None:
-    """Image, label map or instance map, before any of the three times that they are read."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    files = sorted((study.parent / "data").rglob(f"*_{kind}.png"))
-    place, old = files[3], files[3].read_bytes()
-
-    class Meddler(Quiet):
-        def note(self, text: str) -> None:
-            if moment in text:
-                place.write_bytes(files[2].read_bytes())
-
-    try:
-        with pytest.raises(ChangedError, match=f"{place.name} was changed"):
-            fuzz(study, tmp_path / "run", watch=Meddler())
-    finally:
-        place.write_bytes(old)
-    assert fuzz(study, tmp_path / "run").status == "complete"
-    assert content(tmp_path / "run") == content(plain)

@@ -33,7 +33,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
-from fuzz.campaigns import Quiet
+from fuzz.whole_campaign import Quiet
 from small_campaign import SEGMENTER, write_campaign
 
 TESTS = 26
@@ -189,6 +189,7 @@ def test_other_data_are_refused(campaign: CampaignFolder, study: Path, tmp_path:
     fewer = write_campaign(tmp_path / "fewer", frames=2)
     with pytest.raises(DataError, match="2 of 4 missing"):
         replay(campaign, fewer, tmp_path / "run2")
+    assert not (tmp_path / "run2" / "manifest.json").exists(), "the right data can still be replayed there"
     task = with_sut(study, "task.yaml", {"name": "x", "adapter": "better"}, targets=["car"])
     with pytest.raises(StudyError, match="something else than the campaign"):
         replay(campaign, task, tmp_path / "run3")
@@ -396,7 +397,8 @@ def test_rules_against_a_campaign_say_what_was_compared(
     rules.write_text(yaml.safe_dump({"rules": [{**rule, "against": str(campaign.path), "at_most": TESTS}]}))
     adverse_here("check", replayed.path, rules).expect(0, "compared with 'colour 0'")
     before, after = read_outcome(campaign), read_outcome(replayed)
-    for name, other in (("visible_share", 0.9), ("targets", ("car",)), ("pixel_classes", {7: "car"})):
+    others: dict[str, Any] = {"visible_share": 0.9, "targets": ("car",), "pixel_classes": {7: "car"}}
+    for name, other in others.items():
         judged_otherwise = replace(after, campaign=replace(after.campaign, **{name: other}))
         with pytest.raises(StoreError, match=f"cannot be compared.*{name}"):
             compare_suites(before, judged_otherwise)

@@ -19,11 +19,17 @@ from distributed import Client, LocalCluster
 from adverse.analysis.results import analyze
 from adverse.cli import main
 from adverse.errors import IncompleteError, StudyError
+from adverse.fuzz.folder import CampaignFolder
+from adverse.fuzz.outcome import read_outcome
+from adverse.fuzz.replay import replay_campaign
+from adverse.report.fuzz_page import write_fuzz_page
 from adverse.study.engines import Engine, Stop, dask
 from adverse.study.engines.dask import DaskEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import read_study
+from fuzz.whole_campaign import content, fuzz
+from small_campaign import write_campaign
 from small_study import results_hash, write_study
 from watching import Quiet
 
@@ -101,6 +107,23 @@ def test_the_same_bytes_with_a_sut_that_dies_and_raises(
         assert run(study, tmp_path / "run", engine, watch).status == "complete"
     assert finished_hash(tmp_path / "run") == straight
     assert any("runs in a process of its own" in note for note in watch.notes)
+
+
+def test_fuzz_campaigns_and_replays_have_the_same_bytes(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    study = write_campaign(tmp_path, frames=2, fuzz={"mutations": ["change_color"]})
+    fuzz(study, tmp_path / "local", tests=24)
+    local = CampaignFolder(tmp_path / "local")
+    with DaskEngine(cluster.scheduler_address, 0, paths=[study.parent]) as engine:
+        fuzz(study, tmp_path / "far", tests=24, engine=engine)
+        for place, how in (("replay", InlineEngine()), ("far replay", engine)):
+            file, out = read_study(study), tmp_path / place
+            replay_campaign(local, file, out, how, watch=Quiet(), stop=Stop())
+            write_fuzz_page(CampaignFolder(out), read_outcome(CampaignFolder(out)))
+    for near, far in (("local", "far"), ("replay", "far replay")):
+        assert content(tmp_path / near) == content(tmp_path / far)
 
 
 class Killer(Quiet):

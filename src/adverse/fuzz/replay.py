@@ -58,11 +58,11 @@ def replay_campaign(
             "results": outcome.campaign.results,
             "tests": digest(*(row["picture"] for row in chosen)),
         }
+        places = _places(original, outcome, campaign)
         manifest = begin(folder, campaign, guided=False, replays=replays)
         progress = CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
         asked = {"asked": len(chosen)}
         try:
-            places = _places(original, outcome, campaign)
             bases = _bases(progress, campaign, sorted(places.values()))
             units = _units(chosen, places)
             progress.with_resources(bases)

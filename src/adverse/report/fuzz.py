@@ -117,7 +117,7 @@ def causes_table(outcome: CampaignOutcome) -> Table:
         *columns("SUT", "cause", "failing", "of the others", left=4),
         Column(RATE, ".1f", brief="per 1,000"),
     )
-    title = "What failures share, against the tests that do not"
+    title = "What failures share, against the tests that do not; each without the tests of those above it"
     return Table("causes", title, headings, tuple(rows), tuple(records))
 
 

@@ -1,4 +1,4 @@
-"""Small campaigns for tests: how they are run and watched, and what must not depend on that."""
+"""Whole campaigns for tests: run, watched, and all of their content as hashes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import CampaignRun, run_campaign
 from adverse.report.fuzz_page import write_fuzz_page
@@ -15,7 +14,7 @@ from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 
-TESTS = 48
+TESTS = 96
 TIMES = re.compile(rb'<section id="times">.*?</section>', re.DOTALL)
 
 
@@ -80,7 +79,3 @@ def content(folder: Path) -> dict[str, str]:
         for path in kept
         if path.is_file()
     }
-
-
-def read_manifest(out: Path) -> dict[str, object]:
-    return CampaignFolder(out).read_manifest()
