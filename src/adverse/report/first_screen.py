@@ -113,7 +113,7 @@ def _tested(run: Run, logs: int) -> str:
         counted(len(run.suts), "system"),
         *([f"{kind} {', '.join(judged[:NAMED_CLASSES])}{more}"] if run.task == "detection" else []),
         counted(len(run.mutations), "condition"),
-        f"{counted(logs, 'test log')}{' of a rendered world' if run.data.format in RENDERED else ''}",
+        counted(logs, "rendered test log" if run.data.format in RENDERED else "test log"),
         f"{run.data.frames.get('test', 0):,} test frames",
     )
     return ", ".join(parts)
@@ -122,7 +122,9 @@ def _tested(run: Run, logs: int) -> str:
 def _stop_words(stops: Stopping) -> str:
     worst = stops.lines[-1]
     late = (
-        "does not stop at all in some logs"
+        "never stops in time"
+        if not worst.stopped
+        else "does not stop at all in some logs"
         if math.isinf(worst.latest_m)
         else f"stops up to {worst.latest_m:.1f} m late"
     )
