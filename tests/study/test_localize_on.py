@@ -35,7 +35,7 @@ from stereo_scenes import haze_error, orchard
 
 SIZE = (160, 120)
 BOX = [60.0, 40.0, 100.0, 110.0]
-SHARED = {"rain", "c.fog", "c.motion_blur", "t.rgb_shift", "t.color_jitter"}
+SHARED = {"rain", "snow", "c.fog", "c.motion_blur", "t.rgb_shift", "t.color_jitter"}
 """Of the mutations that draw at random those that draw once for both cameras; the others for each."""
 
 
