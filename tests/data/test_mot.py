@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.data.mot import REPEATED, UNLABELLED, looks_like, mot
+from adverse.data.mot_file import read_mot
 from adverse.errors import DataError, StudyError
 from formats import HEIGHT, WIDTH, seqinfo, text, write_mot
 
@@ -43,6 +44,12 @@ def test_one_sequence_splits_and_other_names(tmp_path: Path) -> None:
     assert looks_like(tmp_path) is None
     with pytest.raises(StudyError, match="class_map"):
         mot(root, class_map={"person": "pedestrian"})
+
+
+def test_boxes_of_unknown_tracks_may_share_a_frame(tmp_path: Path) -> None:
+    path = tmp_path / "gt.txt"
+    path.write_text("1,-1,1,1,10,10,1,1,1\n1,-1,30,1,10,10,1,1,1\n")
+    assert len(read_mot(path)[0]) == 2
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:

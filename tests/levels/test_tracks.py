@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,16 @@ def test_steady_flickering_late_lost_and_never(ids: bool, shuffle: bool) -> None
     # late: 4 frames; never: all 9 steps that it is there
     assert time_to_first(given).total.tolist() == pytest.approx([(4 + 9) * STEP_S] * 2)
     assert (ever_found(given).total / ever_found(given).weight).tolist() == pytest.approx([0.8, 0.8])
+
+
+def test_a_log_without_ids_is_linked_beside_one_that_has_them() -> None:
+    given = _given(ids=True)
+    second = given.frames.log[given.truth.frame] == 1
+    ids = np.where(second, 1000 + np.arange(len(second)), given.truth.ids)
+    mixed = replace(given, context=replace(given.context, truth=replace(given.truth, ids=ids)))
+    assert len(np.unique(identities(mixed.truth, mixed.frames))) == 10
+    for metric in (flicker, longest_gap, time_to_first, ever_found):
+        assert metric(mixed).total.tolist() == pytest.approx(metric(given).total.tolist())
 
 
 def test_distances_at_first_sight_and_of_stable_sight() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from adverse.data.images import write_image
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.store.tables import answered_truth
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
@@ -76,3 +78,17 @@ def test_truth_of_all_classes_has_area_and_crowd(store: Store) -> None:
     assert truth.area.tolist() == [50, 16, 24, 4]  # the box's own where none is annotated
     assert truth.ignore.tolist() == [False, False, True, True]
     assert truth.crowd.tolist() == [False, False, True, False]
+
+
+def test_an_answer_whose_score_is_the_limit_reaches_it() -> None:
+    """Scores are held in 32 bits, in which 0.7 is a little less than in 64."""
+    answers = pa.table(
+        {
+            "frame": ["a"],
+            "boxes": [[[0.0, 0.0, 4.0, 4.0]] * 2],
+            "scores": pa.array([[0.7, 0.69]], pa.list_(pa.float32())),
+            "labels": [["person"] * 2],
+        }
+    )
+    schema = pa.schema({"frame": pa.string(), "id": pa.int64(), "label": pa.string(), "ignore": pa.bool_()})
+    assert answered_truth(answers, 0.7, schema).num_rows == 1

@@ -41,6 +41,7 @@ STRENGTHS = {
     "rain": Strength("rate_mm_h", 0, 1000, power=3),
     "salt_pepper": Strength("fraction", 0, 1, power=2),
     "signal_noise": Strength("sigma_w", 0, 255, power=2),
+    "snow": Strength("rate_mm_h", 0, 10, power=3),
 }
 """What every built-in mutation says, itself or by its signature; haze ends at a visibility of one metre."""
 
@@ -84,6 +85,7 @@ def test_a_wanted_change_is_found(mutation: str) -> None:
                 "jpeg": "jumps",
                 "t.jpeg": "jumps",
                 "rain": "even rate_mm_h 1000",
+                "snow": "even rate_mm_h 10",
             }  # whole qualities; thin air
             assert mutation in why, found.reason
             assert why[mutation] in found.reason

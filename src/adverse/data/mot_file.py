@@ -57,7 +57,7 @@ def read_mot(
         if frame < 1 or frame % 1 or track % 1:
             got = f"frame {frame:g}, track {track:g}"
             raise wrong_line(place, _WHAT, got, "a whole frame number from 1 on, and a whole track number")
-        if (int(frame), int(track)) in seen:
+        if track >= 0 and (int(frame), int(track)) in seen:
             got = f"track {int(track)} twice in frame {int(frame)}"
             raise wrong_line(place, _WHAT, got, "each track once in a frame")
         seen.add((int(frame), int(track)))

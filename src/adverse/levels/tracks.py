@@ -138,18 +138,20 @@ def tracks(given: LevelInput) -> Iterator[Track]:
 def identities(truth: TruthTable, frames: Frames) -> NDArray[np.int64]:
     """Return which object each row of the truth is (T,), counted over all logs; -1 for ignored ones.
 
-    By the ids of the truth where one of them occurs in two frames of a log, else linked by overlap.
+    In each log by the ids of the truth where one of them occurs in two of its frames, else linked by overlap.
     """
     log = frames.log[truth.frame]
-    real = ~truth.ignore
-    if truth.ids is not None:
-        keys = np.stack([log, truth.labels, truth.ids], axis=1)[real]
-        _, who = np.unique(keys, axis=0, return_inverse=True)
-        if len(who) > len(np.unique(who)):
-            found = np.full(len(truth.frame), -1, np.int64)
-            found[real] = who.reshape(-1)
-            return found
-    return linked(truth.frame, truth.boxes, np.where(real, truth.labels, -1), log)
+    labels = np.where(truth.ignore, -1, truth.labels)
+    if truth.ids is None:
+        return linked(truth.frame, truth.boxes, labels, log)
+    _, who, often = np.unique(
+        np.stack([log, labels, truth.ids], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    who = who.reshape(-1)
+    known = (labels >= 0) & np.isin(log, log[(labels >= 0) & (often[who] > 1)])
+    found = linked(truth.frame, truth.boxes, np.where(known, -1, labels), log)
+    found[known] = who[known] + found.max(initial=-1) + 1
+    return found
 
 
 class _Open(NamedTuple):

@@ -114,7 +114,11 @@ def confusion_counts(table: pa.Table, classes: tuple[str, ...]) -> NDArray[np.in
 
 
 def answered_truth(answers: pa.Table, score: float, schema: pa.Schema) -> pa.Table:
-    """Return the answers of a SUT as true objects, from a score on; boxes without a size are left out."""
+    """Return the answers of a SUT as true objects, from a score on; boxes without a size are left out.
+
+    Scores are held in 32 bits, so the limit is rounded as they are: an answer of 0.7 reaches 0.7.
+    """
+    score = float(np.float32(score))
     rows: dict[str, list[Any]] = {name: [] for name in schema.names}
     for row in answers.to_pylist():
         boxes = row["boxes"] or []
