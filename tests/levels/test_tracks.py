@@ -114,10 +114,13 @@ def test_steady_flickering_late_lost_and_never(ids: bool, shuffle: bool) -> None
 
 
 def test_a_log_without_ids_is_linked_beside_one_that_has_them() -> None:
-    given = _given(ids=True)
+    given, without = _given(ids=True), _given(ids=False)
     second = given.frames.log[given.truth.frame] == 1
-    ids = np.where(second, 1000 + np.arange(len(second)), given.truth.ids)
-    mixed = replace(given, context=replace(given.context, truth=replace(given.truth, ids=ids)))
+    assert given.truth.ids is not None
+    assert without.truth.ids is not None
+    ids = np.where(second, 1000 + without.truth.ids, given.truth.ids)
+    context = Context(given.frames, replace(given.truth, ids=ids), np.full(len(ids), np.nan))
+    mixed = replace(given, context=context)
     assert len(np.unique(identities(mixed.truth, mixed.frames))) == 10
     for metric in (flicker, longest_gap, time_to_first, ever_found):
         assert metric(mixed).total.tolist() == pytest.approx(metric(given).total.tolist())
