@@ -90,7 +90,7 @@ def snow_extinction_per_m(rate_mm_h: float) -> float:
     """Return beta of snow: twice the cross-section of its flakes; at 1 mm/h one sees about 900 m.
 
     >>> round(3.912 / snow_extinction_per_m(1.0))
-    903
+    906
     """
     flakes = flakes_of(rate_mm_h)
     return float(2 * (flakes.per_m3 * math.pi / 4 * flakes.diameter_m**2).sum())

@@ -16,7 +16,13 @@ from adverse.report.table import Cell, Column, Table
 from adverse.store.run import Run
 
 WORDS = {
+    "recall is not known": "recall is not known",
+    "truth file": "truth file",
     "loses a person": "loses an answer",
+    "a person found before": "an answer found before",
+    "finds the person": "finds it again",
+    "people who are": "clean answers that are",
+    "people": "clean answers",
     "targets found": "clean answers found again",
     "ground truth": "clean answers",
     "true boxes": "clean answers",
@@ -32,7 +38,7 @@ WORDS = {
     "truths": "clean answers",
     "truth": "clean answer",
 }
-"""What is said of annotated data, and what of clean answers."""
+"""What is said of annotated data, and what of clean answers; the first that fits."""
 _SAID = re.compile(rf"(?<![\w/.-])({'|'.join(map(re.escape, WORDS))})(?![\w/=(-]|\.\w)", re.IGNORECASE)
 _MARKUP = re.compile(r"(<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>)", re.DOTALL | re.IGNORECASE)
 _SPOKEN = re.compile(r'(\b(?:title|aria-label|alt)=")([^"]*)(")')
@@ -53,6 +59,8 @@ def words(text: str) -> str:
 
     >>> words("Recall falls: 3 of 5 false positives; see recall=1")
     'Agreement falls: 3 of 5 new detections; see recall=1'
+    >>> words("recall is not known; it loses 5 of 9 people who are far")
+    'recall is not known; it loses 5 of 9 clean answers that are far'
     """
     return _SAID.sub(_one, text)
 

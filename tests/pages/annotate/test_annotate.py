@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from adverse.errors import AdverseError
 from adverse.pages.annotate import routes_of
 from adverse.serving import Door, application
 from adverse.store.owned_folder import claim
+from adverse.text import counted
 from adverse.types import Dataset
 from annotation_scenes import LOG, Scene, patterned, write_camera
 from browsing import Bright, barriers, served
@@ -207,14 +209,23 @@ def test_two_windows_lose_nothing(page: Page, address: str, scene: Scene, tmp_pa
     expect(second.locator("#objects tbody tr")).to_have_count(1)
 
 
+@contextmanager
+def killed_after(server: subprocess.Popen[str]) -> Iterator[None]:
+    """Kill a server whatever happened: who leaves without waits for it for ever."""
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
+
+
 def test_an_acknowledged_change_survives_kill_9(scene: Scene, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "adverse", "annotate", str(scene.root), "--out", str(out)]
     for turn in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, killed_after(server):
             assert server.stdout is not None
             said = [line for line, _ in zip(server.stdout, range(2), strict=False)]
-            assert f"{turn} changes so far" in said[0]
+            assert f"{counted(turn, 'change')} so far" in said[0]
             found = re.search(r"http://\S+", said[1])
             assert found is not None
             opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
@@ -224,7 +235,6 @@ def test_an_acknowledged_change_survives_kill_9(scene: Scene, tmp_path: Path) ->
             body = json.dumps({"log": LOG, "since": 0, "words": "box 1", "edits": edits}).encode()
             request = urllib.request.Request(found[0].partition("/?")[0] + "/change.json", body)
             assert json.loads(opener.open(request).read())["version"] == turn + 1
-            os.kill(server.pid, signal.SIGKILL)
     entries = Changes(out / JOURNAL).entries
     assert [
         (entry.edits[0].frame, entry.edits[0].after.box) for entry in entries if entry.edits[0].after
