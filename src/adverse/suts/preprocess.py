@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import cv2
@@ -103,10 +104,23 @@ class Preprocess:
         placements = [
             place(i.shape[1], i.shape[0], self.size, resize=self.resize, anchor=self.anchor) for i in images
         ]
-        seen = [self._seen(image, p) for image, p in zip(images, placements, strict=True)]
-        return np.ascontiguousarray(np.stack(seen)), placements
+        width, height = self.size
+        planes = np.empty((len(images), 3, height, width), self.dtype)
+        for image, placed, out in zip(images, placements, planes, strict=True):
+            self._see(image, placed, out)
+        if self.layout == "nhwc":
+            return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), placements
+        return planes, placements
 
-    def _seen(self, image: Image, placed: Placement) -> NDArray[Any]:
+    @cached_property
+    def _values(self) -> NDArray[np.float32]:
+        """What each level of each channel becomes (3,256)."""
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        levels = np.arange(256, dtype=np.uint8)[:, None]
+        return np.ascontiguousarray(((levels * np.float32(self.scale) - mean) / std).T)
+
+    def _see(self, image: Image, placed: Placement, out: NDArray[Any]) -> None:
+        """Write what the model is shown of an image into `out` (3,H,W)."""
         inside = cv2.resize(
             image, (placed.width, placed.height), interpolation=INTERPOLATIONS[self.interpolation]
         )
@@ -115,8 +129,6 @@ class Preprocess:
             canvas[:] = inside[-placed.top :, -placed.left :][: self.size[1], : self.size[0]]
         else:
             canvas[placed.top : placed.top + placed.height, placed.left : placed.left + placed.width] = inside
-        ordered = canvas if self.channels == "rgb" else canvas[:, :, ::-1]
-        if np.dtype(self.dtype).kind == "f":
-            mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
-            ordered = ((ordered * np.float32(self.scale) - mean) / std).astype(self.dtype)
-        return ordered if self.layout == "nhwc" else ordered.transpose(2, 0, 1)
+        ordered = cv2.split(canvas) if self.channels == "rgb" else cv2.split(canvas)[::-1]
+        for plane, values, target in zip(ordered, self._values, out, strict=True):
+            target[:] = cv2.LUT(plane, values) if out.dtype.kind == "f" else plane
