@@ -4,7 +4,8 @@
 2. Disparity to a fraction of a pixel: from the matching cost, then by the image gradient in a small window.
 3. The sky (`adverse.depth.sky`) is at +inf.
 4. What is unsure is filled from the farther side.
-5. Refined along the edges of the image, by confidence: `smoother` or `solver`.
+5. Refined along the edges of the image, by confidence: `smoother` or `solver`. The smoother's ramps at steps
+   are made sharp again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from adverse.depth.matching import BLACK_LEVELS, Overview, gray, match, moved_le
 from adverse.depth.rows import FollowedPoints, advance, follow
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
+from adverse.depth.steps import sharpened
 from adverse.errors import DataError
 from adverse.types import Camera, Image
 
@@ -181,7 +183,8 @@ def refined(
     weight = np.where(measured, confidence, np.float32(UNSURE))
     weight[sky] = 0
     if refine == "smoother":
-        return fast_global_smoother(filled, weight, guide, cut=sky).values, confidence
+        smooth = fast_global_smoother(filled, weight, guide, cut=sky).values
+        return sharpened(smooth, guide, sky), confidence
     if refine == "solver":
         return bilateral_solver(filled, weight, guide), confidence
     return filled, confidence
