@@ -30,9 +30,7 @@ from adverse.types import Dataset, Frame, Log, Split, Truth
 UNEVEN = "gaps between frames more than half longer than usual: variable rate, or frames lost in recording"
 GAP = 1.5
 TURNED = "videos turned upright, as their header says"
-COUNTED = (
-    "videos without times for their frames: counted at their rate, read from the start for each jump back"
-)
+COUNTED = "videos without times for their frames: counted at their rate"
 UNLABELLED = "frames of annotated videos without annotation, left out"
 NO_TRUTH = "videos without annotations"
 LEFT_OUT = "videos without annotations, left out: others have them"

@@ -7,6 +7,8 @@ only plain files are read: playlists, which name other files and addresses, are 
 from __future__ import annotations
 
 import importlib
+import logging
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,13 +32,15 @@ SLOWEST_HZ, FASTEST_HZ = 0.01, 10_000.0
 _COVER = 1024  # disposition of a stream that is the picture of an album
 _STRICT = {"err_detect": "crccheck+explode"}
 """Damage that a decoder sees is an error, not a picture with made-up parts."""
+_IN_ORDER = {"strict": "strict"}
+"""H.264 frames wait until none can come before them; else the decoder guesses, and drops late ones."""
 
 
 @lru_cache(maxsize=1)
 def library() -> Any:
     """Return PyAV, or say how to get it."""
     try:
-        return importlib.import_module("av")
+        av = importlib.import_module("av")
     except ImportError as error:
         raise DataError(
             "reading videos needs the video extra",
@@ -44,6 +48,19 @@ def library() -> Any:
             wanted="PyAV (the package av)",
             fix="pip install 'adverse[video]'",
         ) from error
+    logging.getLogger("libav").addHandler(logging.NullHandler())
+    av.logging.set_skip_repeated(False)
+    return av
+
+
+def complaints() -> AbstractContextManager[list[tuple[int, str, str]]]:
+    """Collect what FFmpeg calls an error in this thread; some decoders say it nowhere else."""
+    av = library()
+    level = av.logging.get_level()
+    if level is None or level < av.logging.ERROR:
+        av.logging.set_level(av.logging.ERROR)
+    collected: AbstractContextManager[list[tuple[int, str, str]]] = av.logging.Capture(local=True)
+    return collected
 
 
 def versions() -> str:
@@ -103,7 +120,7 @@ def open_video(path: Path) -> OpenVideo:
         raise DataError(
             "the video's codec is not known", where=where(path), wanted="a codec of FFmpeg", fix=CONVERT
         )
-    stream.codec_context.options = dict(_STRICT)
+    stream.codec_context.options = _STRICT | (_IN_ORDER if stream.codec_context.name == "h264" else {})
     stream.thread_type = "NONE"
     stream.codec_context.thread_count = 1
     return OpenVideo(path, container, stream)

@@ -1,9 +1,10 @@
 """The frames of a video as sources: frame k is the same pixels whatever was read before it.
 
-One decoder for each file stays open in each process and goes forward; a frame behind it, or beyond the next
-keyframe, is reached from the keyframe that it rests on, found again by its time. Frames are decoded, never
-written to disk. Damage costs its frame and those that rest on it, up to the next keyframe; none of them is
-shown, and each says why. Nothing is kept but the last few pictures, so memory stays flat.
+Frames are decoded in groups, each from its keyframe by a decoder that knows nothing of what came before, and
+every packet bears its position, so that a picture says which packet it was coded in. A group is decoded to
+its end before a frame of it is shown: if anything in it is damaged, none of its frames is, and each says why.
+A small group is kept meanwhile; a long one is decoded a second time, so memory stays flat. Nothing is written
+to disk.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,14 +22,16 @@ import numpy as np
 
 from adverse.content import Stamp, stamp
 from adverse.data.images import Decoded, Size
-from adverse.data.video_file import COPY_AGAIN, OpenVideo, library, open_video, versions, where
+from adverse.data.video_file import COPY_AGAIN, OpenVideo, complaints, library, open_video, versions, where
 from adverse.data.video_index import VideoIndex, index_video
 from adverse.errors import DataError, one_line
 from adverse.types import Image
 
 Rotation = Literal["apply", "ignore"]
 KEPT = 24
-"""Pictures kept after they were decoded: more than any codec reorders."""
+"""Pictures of a long group kept after they were decoded, for who goes back a little."""
+KEPT_BYTES = 128_000_000
+"""Groups up to this size are kept whole while they are read: 41 pictures of 1080p."""
 OPEN = 4
 """Videos kept open in a process."""
 MISSING = "the decoder gives no picture for it"
@@ -66,6 +70,14 @@ class VideoFrame:
         return Decoded(turned, (f"turned by {degrees} degrees",))
 
 
+class _DamagedError(Exception):
+    """A group does not decode as it should."""
+
+
+class _AstrayError(Exception):
+    """A jump into the file led to other packets than reading from its start."""
+
+
 class VideoReader:
     """An open video that gives any frame; may be used by several threads, one at a time."""
 
@@ -73,26 +85,28 @@ class VideoReader:
         self.index = index
         self._lock = threading.Lock()
         self._video: OpenVideo | None = None
-        self._packets: Iterator[Any] = iter(())
-        self._fed_from = self._next = -1
-        self._shown = -1  # the last frame that the decoder has given, or has passed over
+        self._verdicts: dict[int, str | None] = dict(index.damage)
         self._recent: OrderedDict[int, Any] = OrderedDict()
-        self._places = {int(time): at for at, time in enumerate(index.packet_stamps)}
-        self._damage: dict[int, str] = {}  # by position; found out in any order, always the same
+        self._frames: Iterator[tuple[int, Any]] = iter(())  # of one group, in the order of showing
+        self._group = self._last = -1  # of which group, and the last frame that it gave
+        self._first = {int(group): at for at, group in reversed([*enumerate(index.group)])}
+        self._positions = {place: at for at, place in enumerate(index.packet_places)}
+        self._jumps = len(self._positions) == len(index.packet_places)  # whether places tell packets apart
 
     def picture(self, number: int) -> tuple[Image, int]:
         """Return a frame as stored, and how many degrees counter-clockwise it is to be turned."""
         with self._lock:
             if not 0 <= number < len(self.index):
                 raise self._refused(number, f"the video has {len(self.index)} frames")
-            if self.index.begin[number] < 0:
+            group = int(self.index.group[number])
+            if group < 0:
                 raise self._refused(number, "there is no keyframe before it to begin at")
-            if number not in self._recent or self._shown < self.index.horizon[number]:
-                self._decode_to(number)
-            self._check(number)
-            if number not in self._recent:
-                raise self._refused(number, MISSING)
-            frame = self._recent[number]
+            if group not in self._verdicts:
+                self._verdicts[group] = self._examine(group)
+            problem = self._verdicts[group]
+            if problem is not None:
+                raise self._refused(number, problem)
+            frame = self._frame(group, number)
             if (frame.width, frame.height) != (self.index.width, self.index.height):
                 got = f"{frame.width}x{frame.height} after {self.index.width}x{self.index.height}"
                 raise self._refused(number, f"the video changes its size: {got}")
@@ -102,26 +116,7 @@ class VideoReader:
         """Let go of the file."""
         if self._video is not None:
             self._video.close()
-        self._video, self._packets, self._fed_from = None, iter(()), -1
-
-    def _check(self, number: int) -> None:
-        """Raise where a frame, or one that it rests on, is damaged."""
-        at = self._damage_under(number)
-        if at is not None:
-            frame = int(self.index.packet_frames[at])
-            this = frame == number or frame < 0
-            got = self._damage[at] if this else f"it rests on frame {frame}: {self._damage[at]}"
-            raise self._refused(number, got)
-
-    def _damage_under(self, number: int) -> int | None:
-        """Return where the first damage is that a frame rests on: never on frames shown before its start."""
-        begin, end = int(self.index.begin[number]), int(self.index.position[number])
-        found = (at for at in self._damage if begin <= at <= end and not self._leads(at, begin))
-        return min(found, default=None)
-
-    def _leads(self, at: int, begin: int) -> bool:
-        """Return whether a packet is of a frame that is shown before the keyframe at a position."""
-        return bool(self.index.packet_stamps[at] < self.index.packet_stamps[begin])
+        self._video, self._frames, self._group = None, iter(()), -1
 
     def _refused(self, number: int, got: str) -> DataError:
         return DataError(
@@ -132,130 +127,160 @@ class VideoReader:
             fix=f"{COPY_AGAIN} Or cut the damaged part out.",
         )
 
-    def _decode_to(self, number: int) -> None:
-        """Decode until a frame and all that it can rest on were given by the decoder.
-
-        A decoder that met damage is not trusted beyond the next keyframe: it begins there afresh.
-        """
-        begin, horizon = int(self.index.begin[number]), int(self.index.horizon[number])
-        going = 0 <= self._fed_from <= begin <= self._next and self._trusted(begin)
-        if not going or (number <= self._shown and number not in self._recent):
-            if going and self._damage_under(number) is not None:
-                return  # it was passed over
-            self._seek(begin)
-        while self._shown < horizon:
-            packet = next(self._packets, None)
-            if packet is None:
-                self._passed(len(self.index))
-                return
-            self._feed(packet)
-
-    def _feed(self, packet: Any) -> None:
-        at = self._next
-        if packet.size:
-            self._next += 1
-            if at in self.index.suspect:
-                self._damage.setdefault(at, "the container calls its packet damaged")
+    def _examine(self, group: int) -> str | None:
+        """Decode a group to its end; return what is damaged. Its frames are kept while they are few."""
+        self._recent.clear()
+        self._group, size = -1, 0
         try:
-            frames = packet.decode()
-        except library().FFmpegError as error:
-            at = min(at, len(self.index.packet_frames) - 1)
-            if not self._leads(at, self._fed_from):  # what such rest on was never decoded
-                self._damage.setdefault(at, _reason(error))
-            return
-        for frame in frames:
-            self._take(frame)
+            for number, frame in self._decoded(group):
+                size += sum(plane.buffer_size for plane in frame.planes)
+                if size <= KEPT_BYTES:
+                    self._recent[number] = frame
+                else:
+                    self._recent.clear()
+        except _DamagedError as error:
+            self._recent.clear()
+            self.close()  # a decoder that met damage is not as new, even after a jump
+            return str(error)
+        return None
 
-    def _take(self, frame: Any) -> None:
-        number = self._number(frame)
-        if number is None:
-            return  # one that is not to be shown
-        self._passed(number)
-        self._recent[number] = frame
-        while len(self._recent) > KEPT:
-            self._recent.popitem(last=False)
-        if frame.is_corrupt:
-            self._damage.setdefault(int(self.index.position[number]), "its data do not decode in full")
+    def _frame(self, group: int, number: int) -> Any:
+        """Return a frame of a group that is whole."""
+        if number in self._recent:
+            return self._recent[number]
+        if self._group != group or self._last >= number:
+            self._frames, self._group, self._last = self._decoded(group), group, -1
+            self._recent.clear()
+        try:
+            for at, frame in self._frames:
+                self._last = at
+                self._recent[at] = frame
+                while len(self._recent) > KEPT:
+                    self._recent.popitem(last=False)
+                if at == number:
+                    return frame
+        except _DamagedError as error:
+            raise self._refused(number, f"it decodes in one way and then in another: {error}") from error
+        raise self._refused(number, MISSING)
 
-    def _number(self, frame: Any) -> int | None:
-        if self.index.counted:
-            return self._shown + 1 if self._shown + 1 < len(self.index) else None
-        at = int(np.searchsorted(self.index.stamps, frame.pts)) if frame.pts is not None else -1
-        known = 0 <= at < len(self.index) and self.index.stamps[at] == frame.pts
-        return at if known and at > self._shown else None
+    def _decoded(self, group: int) -> Iterator[tuple[int, Any]]:
+        """Decode a group from its keyframe; give number and picture of its frames, in the order of showing.
 
-    def _passed(self, number: int) -> None:
-        """Note that the decoder is at a frame; what it left out on the way is damaged."""
-        for left_out in range(self._shown + 1, number):
-            if self._trusted(int(self.index.begin[left_out])):
-                self._damage.setdefault(int(self.index.position[left_out]), MISSING)
-        self._shown = number
-
-    def _trusted(self, begin: int) -> bool:
-        """Return whether the decoder gives what a fresh one would that begins at a keyframe.
-
-        It does where it began there, or before it and has met no damage since.
+        Raise _DamagedError at the first sign of damage: an error, a complaint, a picture that is marked as
+        damaged, lacks, or comes out of order.
         """
-        if self._fed_from == begin:
-            return True
-        return 0 <= self._fed_from < begin and all(at < self._fed_from for at in self._damage)
+        given = 0
+        for jump in (True, False) if self._jumps else (False,):
+            try:
+                for number, frame in islice(self._decoded_once(group, jump=jump), given, None):
+                    given += 1
+                    yield number, frame
+            except _AstrayError:
+                continue
+            return
+        raise _DamagedError("the file is read in one way and then in another")
 
-    def _seek(self, begin: int) -> None:
-        """Put the decoder before the packet at a position: a keyframe, or the first of the file."""
-        beginnings = np.unique(self.index.begin)
-        keys = beginnings[(beginnings > 0) & (beginnings <= begin)][::-1]
-        back = 0
-        while back < len(keys) and not self.index.counted:
-            if self._land(int(keys[back]), begin):
-                return
-            back = 2 * back + 1
-        self.close()
+    def _decoded_once(self, group: int, *, jump: bool) -> Iterator[tuple[int, Any]]:
+        index, first = self.index, self._first[group]
+        wanted = int((index.group == group).sum())
+        before, count = -1, 0
+        for frame in self._pictures(group, jump=jump):
+            at = -1 if frame.pts is None else int(frame.pts)
+            number = int(index.packet_frames[at]) if 0 <= at < len(index.packet_frames) else -1
+            if number < 0:
+                raise _DamagedError("a picture comes from no packet that is shown")
+            if at == index.begin[group] and not frame.key_frame:
+                raise _DamagedError("its keyframe is none")
+            if index.counted:
+                number = first + count if index.group[number] == group else -1
+            elif number <= before:
+                raise _DamagedError("its frames are not shown in the order of their times")
+            else:
+                before = number
+            if number < 0 or index.group[number] != group:
+                continue  # one that leads into this group or stands at the head of the next
+            count += 1
+            yield number, frame
+        if count != wanted:
+            raise _DamagedError(f"{wanted - count} of its {wanted} frames do not come out of the decoder")
+
+    def _pictures(self, group: int, *, jump: bool) -> Iterator[Any]:
+        """Feed the packets of a group to a decoder without a past; each bears its position as its time."""
+        begin, end = int(self.index.begin[group]), int(self.index.end[group])
+        packets = self._packets_from(begin, jump=jump)
+        stamps = self.index.packet_stamps
+        for at in range(begin, end):
+            packet = next(packets)
+            packet.pts = packet.dts = at
+            leads = stamps[at] < stamps[begin]  # it rests on the group before, which this decoder never saw
+            yield from _pictures_of(packet.decode, what=at - begin, forgiven=bool(leads))
+        if self._video is not None:
+            codec = self._video.stream.codec_context
+            yield from _pictures_of(lambda: codec.decode(None), what=end - begin, forgiven=False)
+
+    def _packets_from(self, begin: int, *, jump: bool) -> Iterator[Any]:
+        """Give the packets from a position on, to a decoder that is as new."""
+        at, packets = self._landed(begin) if jump else self._from_the_start()
+        for packet in packets:
+            if not packet.size:
+                continue
+            if at >= len(self.index.packet_places) or self.index.packet_places[at] != _place(packet):
+                raise _AstrayError
+            if at >= begin:
+                yield packet
+            at += 1
+        raise _AstrayError
+
+    def _from_the_start(self) -> tuple[int, Iterator[Any]]:
+        if self._video is not None:
+            self._video.close()
         self._video = open_video(self.index.path)
-        self._packets = self._video.container.demux(self._video.stream)
-        self._skip(0, begin)
+        return 0, self._video.container.demux(self._video.stream)
 
-    def _land(self, key: int, begin: int) -> bool:
-        """Jump to a keyframe or before; return whether the packet at `begin` is then ahead."""
+    def _landed(self, begin: int) -> tuple[int, Iterator[Any]]:
+        """Jump to a keyframe or before it, as far back as it takes; return where that is."""
         if self._video is None:
             self._video = open_video(self.index.path)
-        video = self._video
-        target = int(self.index.packet_stamps[key])
-        try:
-            video.container.seek(target, stream=video.stream, backward=True, any_frame=False)
-        except library().FFmpegError:
-            return False
-        self._packets = video.container.demux(video.stream)
-        for packet in self._packets:
-            at = self._position(packet)
-            if at is None:
-                continue
-            if at > begin:
-                return False
-            self._packets = _chained(packet, self._packets)
-            self._skip(at, begin)
-            return True
-        return False
-
-    def _position(self, packet: Any) -> int | None:
-        return self._places.get(packet.pts) if packet.size else None
-
-    def _skip(self, at: int, begin: int) -> None:
-        """Leave packets out, undecoded, up to the one to begin at; a fresh decoder sees that one first."""
-        while at < begin and next(self._packets, None) is not None:
-            at += 1
-        self._fed_from = self._next = begin
-        self._shown = int(np.searchsorted(self.index.stamps, self.index.packet_stamps[begin])) - 1
-        self._recent.clear()
+        video, keys = self._video, self.index.begin[self.index.begin <= begin][::-1]
+        back = 0
+        while back < len(keys) and keys[back] > 0:
+            target = int(self.index.packet_stamps[keys[back]])
+            try:
+                video.container.seek(target, stream=video.stream, backward=True, any_frame=False)
+                packets = video.container.demux(video.stream)
+                first = next((packet for packet in packets if packet.size), None)
+            except library().FFmpegError:
+                break
+            at = None if first is None else self._positions.get(_place(first))
+            if at is not None and at <= begin:
+                return at, chain([first], packets)
+            back = 2 * back + 1
+        return self._from_the_start()
 
 
-def _reason(error: Exception) -> str:
-    """Return FFmpeg's words for what is wrong, without its numbers and names of functions."""
-    return f"its packet does not decode: {getattr(error, 'strerror', None) or one_line(error)}"
+def _pictures_of(decode: Callable[[], list[Any]], *, what: int, forgiven: bool) -> list[Any]:
+    """Return what the decoder gives for a packet; raise _DamagedError unless it is without a fault."""
+    named = f"packet {what} after its keyframe" if what else "its keyframe"
+    try:
+        with complaints() as said:
+            pictures = decode()
+    except library().FFmpegError as error:
+        if forgiven:
+            return []
+        said_so = getattr(error, "strerror", None) or one_line(error)
+        raise _DamagedError(f"{named} does not decode: {said_so}") from error
+    if forgiven:
+        return [picture for picture in pictures if not picture.is_corrupt]
+    if said:
+        complaint = " ".join(said[0][2].split())
+        raise _DamagedError(f"{named} does not decode in full: {complaint}")
+    if any(picture.is_corrupt for picture in pictures):
+        raise _DamagedError(f"{named} does not decode in full")
+    return pictures
 
 
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+def _place(packet: Any) -> tuple[int, int]:
+    return (-1 if packet.pos is None else packet.pos), packet.size
 
 
 _READERS: OrderedDict[tuple[Path, float], tuple[Stamp, VideoReader]] = OrderedDict()

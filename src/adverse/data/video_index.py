@@ -1,13 +1,15 @@
-"""Which frames a video has, when each is shown, and where decoding must begin to get each exactly.
+"""Which frames a video has, when each is shown, and in which groups of packets they are decoded.
 
 Made by reading the packets of the file once; only the first picture is decoded. Packets are in the order of
-decoding, frames in the order of showing: frame k is the one with the k-th time. To get it, decoding begins at
-the last keyframe before it that is also shown before it: frames that are shown before their own keyframe (an
-open group of pictures) rest on the group before.
+decoding, frames in the order of showing: frame k is the one with the k-th time. A group begins at a keyframe
+and holds all frames that rest on nothing before it; frames that are shown before their own keyframe (an open
+group of pictures) belong to the group before, which then reaches beyond that keyframe. Damage costs whole
+groups, so that which frames are lost is a property of the file and of nothing else.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.data.avi import check_chunks
+from adverse.data.matroska import Structure, read_structure
 from adverse.data.video_file import (
     CONVERT,
     COPY_AGAIN,
@@ -32,15 +36,17 @@ from adverse.errors import DataError, one_line
 
 _LACKING_S = 0.5
 """A video that ends so much before its header says is cut off."""
-_REORDERED_WITHOUT_TIMES = frozenset({"h264", "hevc"})
-"""Codecs whose packets carry no times of showing in AVI, though they are not in that order."""
+_REORDERED = 16
+"""Frames that a codec moves by at most."""
+_CODED_ORDER = frozenset({"h264", "hevc"})
+"""Codecs whose packets are in the order of decoding and carry no times of showing in AVI."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class VideoIndex:
-    """F frames in P packets. `position` is where in the file's order a frame's packet stands."""
+    """F frames in P packets and G groups. A position is a packet's place in the file's order."""
 
     path: Path
     width: int
@@ -49,22 +55,22 @@ class VideoIndex:
     """Degrees that the pictures are turned counter-clockwise to be shown upright."""
     times_s: NDArray[np.float64]
     """(F,) when each frame is shown, from the first."""
-    stamps: Ints
-    """(F,) the same in the file's own unit, as its packets and decoded frames bear it."""
-    position: Ints
-    """(F,)"""
+    group: Ints
+    """(F,) the group of each frame; -1 where there is no keyframe to begin at."""
     begin: Ints
-    """(F,) the position to decode from; -1 where there is no keyframe to begin at."""
-    horizon: Ints
-    """(F,) the last frame that stands before it in the file: by then all it can rest on was decoded."""
+    """(G,) the position of each group's keyframe."""
+    end: Ints
+    """(G,) the position after the last packet that a frame of the group rests on."""
     packet_frames: Ints
     """(P,) the frame of each packet; -1 for those that are never shown."""
     packet_stamps: Ints
-    """(P,) when each packet would be shown, in the file's own unit."""
-    suspect: frozenset[int]
-    """Positions of packets that the container itself calls damaged."""
+    """(P,) when each packet would be shown, in the file's own unit; its position where times are counted."""
+    packet_places: list[tuple[int, int]]
+    """(P,) where in the file each packet lies, and its size."""
+    damage: dict[int, str]
+    """Groups that are damaged before anything is decoded, and why."""
     counted: bool
-    """Whether times cannot tell frames apart, so that they are counted from the start of the file."""
+    """Whether packets have no times. Frames are then counted, group by group in the decoder's order."""
 
     def __len__(self) -> int:
         return len(self.times_s)
@@ -78,9 +84,11 @@ class VideoIndex:
 @dataclass(frozen=True)
 class _Packet:
     stamp: int | None
+    place: tuple[int, int]
     key: bool
     shown: bool
-    corrupt: bool
+    trimmed: bool
+    problem: str | None
 
 
 def index_video(path: Path, megapixels: float) -> VideoIndex:
@@ -91,59 +99,101 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
         check_pictures(video, first, megapixels)
         rotation = int(first.rotation) % 360
         width, height, codec = first.width, first.height, video.stream.codec_context
-        reordered = bool(codec.has_b_frames) and codec.name in _REORDERED_WITHOUT_TIMES
-        untimed = video.container.format.name == "avi" and reordered
+        reordered, named = bool(codec.has_b_frames), codec.name in _CODED_ORDER
+        untimed = video.container.format.name == "avi" and reordered and named
+        structure = _structure(video)
     finally:
         video.close()
     video = open_video(path)
     try:
-        packets = list(_packets(video))
-        _check_whole(video, packets)
+        packets = list(_packets(video, structure, closed=untimed))
+        _check_whole(video, packets, structure)
         unit_s = float(video.stream.time_base)
         rate = video.stream.average_rate
     finally:
         video.close()
-    shown = [packet.stamp for packet in packets if packet.shown]
-    counted = untimed or None in shown or len(set(shown)) != len(shown)
+    is_shown = np.array([packet.shown for packet in packets])
+    _check_trimmed(path, packets, is_shown)
+    doubtful = _doubtful_times(packets)
+    counted = untimed or 2 * len(doubtful) > int(is_shown.sum())
     if counted and not rate:
         raise bad_times(path, "no times and 0 frames per second")
     places = np.arange(len(packets))
-    stamps = places if counted else np.array([packet.stamp or 0 for packet in packets])
-    is_shown = np.array([packet.shown for packet in packets])
+    stamps = places if counted else _known_times(packets)
     position = places[is_shown][np.argsort(stamps[is_shown], kind="stable")]
     packet_frames = np.full(len(packets), -1, np.int64)
     packet_frames[position] = np.arange(len(position))
-    unit_s = 1 / float(rate) if counted else unit_s
-    times_s = (stamps[position] - stamps[position[0]]) * unit_s
+    shown_s = np.arange(len(position)) / float(rate) if counted else stamps[position] * unit_s
+    times_s = shown_s - shown_s[0]
     _check_times(path, times_s)
-    begin = np.zeros(len(position), np.int64)
-    if not counted:
-        begin = _beginnings(position, stamps, np.array([packet.key for packet in packets]))
+    key = np.array([packet.key for packet in packets])
+    if counted and reordered and not named:
+        key[np.flatnonzero(key)[1:]] = False  # frames may rest on the group before, and nothing says which
+    begin, group = _groups(position, stamps, key)
+    reach = np.zeros(len(begin), np.int64)
+    np.maximum.at(reach, group[group >= 0], position[group >= 0])
+    damage = _out_of_order(group)
+    problems = {at: packet.problem for at, packet in enumerate(packets) if packet.problem is not None}
+    problems |= {} if counted else dict.fromkeys(doubtful, "its time is lacking, or that of another frame")
+    for at, problem in sorted(problems.items()):
+        for touched in np.flatnonzero((begin <= at) & (at <= reach)):
+            damage.setdefault(int(touched), problem)
     return VideoIndex(
         path=path,
         width=width,
         height=height,
         rotation=rotation,
         times_s=times_s,
-        stamps=stamps[position],
-        position=position,
+        group=group,
         begin=begin,
-        horizon=np.maximum.accumulate(packet_frames)[position],
+        end=reach + 1,
         packet_frames=packet_frames,
         packet_stamps=stamps,
-        suspect=frozenset(at for at, packet in enumerate(packets) if packet.corrupt),
+        packet_places=[packet.place for packet in packets],
+        damage=damage,
         counted=counted,
     )
 
 
-def _beginnings(position: Ints, stamps: Ints, key: NDArray[np.bool_]) -> Ints:
-    """Return for each frame the last keyframe before it, in the file and in time; -1 where there is none."""
-    keys = np.flatnonzero(key)
-    if not len(keys):
-        return np.full(len(position), -1, np.int64)
-    group = np.searchsorted(keys, position, side="right") - 1
-    group = group - (stamps[keys[np.maximum(group, 0)]] > stamps[position])  # shown before their keyframe
-    return np.where(group >= 0, keys[np.maximum(group, 0)], -1)
+def _doubtful_times(packets: list[_Packet]) -> list[int]:
+    """Return the positions of shown packets without a time, or with one that another bears, too."""
+    bearers = Counter(packet.stamp for packet in packets if packet.shown)
+    return [
+        at
+        for at, packet in enumerate(packets)
+        if packet.shown and (packet.stamp is None or bearers[packet.stamp] > 1)
+    ]
+
+
+def _known_times(packets: list[_Packet]) -> Ints:
+    """Return the time of each packet; one without has that of the packet before, and is not trusted."""
+    stamps = [packet.stamp for packet in packets]
+    last = next((stamp for stamp in stamps if stamp is not None), 0)
+    for at, stamp in enumerate(stamps):
+        stamps[at] = last = last if stamp is None else stamp
+    return np.array(stamps, np.int64)
+
+
+def _groups(position: Ints, stamps: Ints, key: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Return where groups begin, and the last before each frame, in the file and in time."""
+    begin = np.flatnonzero(key)
+    if not len(begin):
+        return begin, np.full(len(position), -1, np.int64)
+    group = np.searchsorted(begin, position, side="right") - 1
+    leading = (group >= 0) & (stamps[begin[np.maximum(group, 0)]] > stamps[position])
+    return begin, group - leading
+
+
+def _out_of_order(group: Ints) -> dict[int, str]:
+    """Return the groups whose frames are shown among those of others: one of their times is wrong.
+
+    A wrong time moves a frame, and every frame that it passes gets the number of its neighbour.
+    """
+    highest, lowest = np.maximum.accumulate(group), np.minimum.accumulate(group[::-1])[::-1]
+    touched: set[int] = set()
+    for first, last in {*zip(lowest.tolist(), highest.tolist(), strict=True)}:
+        touched.update(range(max(first, 0), last + 1) if first != last else ())
+    return dict.fromkeys(sorted(touched), "the times of its frames are out of order")
 
 
 def _first_picture(video: OpenVideo) -> Any:
@@ -168,18 +218,31 @@ def _first_picture(video: OpenVideo) -> Any:
     )
 
 
-def _packets(video: OpenVideo) -> Iterator[_Packet]:
+def _packets(video: OpenVideo, structure: Structure | None, *, closed: bool) -> Iterator[_Packet]:
+    """Go through the packets; those in parts of the file whose own checksum fails are damaged.
+
+    With `closed` groups begin only where no frame is shown before its keyframe and rests on the group before.
+    """
     av, codec = library(), video.stream.codec_context
-    hidden_frames, h264 = codec.name == "vp8", codec.name == "h264"
-    extra = bytes(codec.extradata or b"")
-    length_bytes = (extra[4] & 3) + 1 if h264 and len(extra) > 4 and extra[0] == 1 else 0
+    hidden_frames, extra = codec.name == "vp8", bytes(codec.extradata or b"")
+    units = _UnitsOf(codec.name, _length_bytes(codec.name, extra)) if codec.name in _CODED_ORDER else None
+    failed_at = np.array(structure.failed if structure else [], np.int64).ravel()
     try:
         for packet in video.container.demux(video.stream):
             if not packet.size:
                 continue
+            place = (-1 if packet.pos is None else packet.pos), packet.size
             hidden = packet.is_discard or (hidden_frames and not bytes(packet)[0] & 0x10)  # its show_frame
-            key = packet.is_keyframe and (not h264 or _begins_afresh(bytes(packet), length_bytes))
-            yield _Packet(packet.pts, key, not hidden, packet.is_corrupt)
+            key, problem = packet.is_keyframe, None
+            if units is not None:
+                kinds = units.kinds(bytes(packet))
+                key = key and units.begins_afresh(kinds or [], closed=closed)
+                problem = "the parts of its packet do not fill it" if kinds is None else None
+            if packet.is_corrupt:
+                problem = "the container calls its packet damaged"
+            elif np.searchsorted(failed_at, place[0], side="right") % 2:
+                problem = "the checksum of its cluster fails"
+            yield _Packet(packet.pts, place, key, not hidden, packet.is_discard, problem)
     except av.FFmpegError as error:
         raise DataError(
             "the video ends in the middle",
@@ -190,26 +253,59 @@ def _packets(video: OpenVideo) -> Iterator[_Packet]:
         ) from error
 
 
-def _begins_afresh(packet: bytes, length_bytes: int) -> bool:
-    """Return whether an H.264 packet holds an IDR picture, which nothing after it reaches back beyond.
-
-    Containers also call pictures keyframes at which a player may begin though later ones name earlier ones.
-    `length_bytes` says how long each unit's length is; 0: they are divided by start codes.
-    """
-    if not length_bytes:
-        return any(unit[:1] and unit[0] & 31 == 5 for unit in packet.split(b"\0\0\1")[1:])
-    at = 0
-    while at + length_bytes < len(packet):
-        if packet[at + length_bytes] & 31 == 5:
-            return True
-        at += length_bytes + int.from_bytes(packet[at : at + length_bytes], "big")
-    return False
+def _length_bytes(codec: str, extra: bytes) -> int:
+    """Return how long the length of each unit of a packet is; 0: they are divided by start codes."""
+    at = 4 if codec == "h264" else 21
+    return (extra[at] & 3) + 1 if len(extra) > at and extra[0] == 1 else 0
 
 
-def _check_whole(video: OpenVideo, packets: list[_Packet]) -> None:
+@dataclass(frozen=True)
+class _UnitsOf:
+    """The units that a packet of H.264 or HEVC is made of (ITU-T H.264 and H.265, 7.3.1 and 7.4)."""
+
+    codec: str
+    length_bytes: int
+
+    def kinds(self, packet: bytes) -> list[int] | None:
+        """Return the kind of each unit; None where they do not fill the packet or are none."""
+        heads = self._heads(packet)
+        if heads is None or any(head & 0x80 for head in heads):
+            return None
+        return [head & 31 if self.codec == "h264" else head >> 1 & 63 for head in heads]
+
+    def begins_afresh(self, kinds: list[int], *, closed: bool) -> bool:
+        """Return whether nothing that is shown after a picture reaches back beyond it.
+
+        Containers also call H.264 pictures keyframes at which a player may begin though later ones name
+        earlier ones: only an IDR picture counts. Of HEVC any random access picture does; `closed`: only IDR.
+        """
+        if self.codec == "h264":
+            return 5 in kinds
+        return any(kind in {19, 20} if closed else 16 <= kind <= 21 for kind in kinds)
+
+    def _heads(self, packet: bytes) -> list[int] | None:
+        if not self.length_bytes:
+            return [unit[0] for unit in packet.split(b"\0\0\1")[1:] if unit] or None
+        heads, at = [], 0
+        while at + self.length_bytes < len(packet):
+            heads.append(packet[at + self.length_bytes])
+            at += self.length_bytes + int.from_bytes(packet[at : at + self.length_bytes], "big")
+        return heads if at == len(packet) else None
+
+
+def _structure(video: OpenVideo) -> Structure | None:
+    """Check the structure of containers in which FFmpeg passes over damage; return that of Matroska."""
+    name = video.container.format.name
+    if name == "avi":
+        check_chunks(video.path)
+    return read_structure(video.path) if "matroska" in name else None
+
+
+def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure | None) -> None:
     """Raise where the header says of more frames, or of a longer time, than there is."""
     stream = video.stream
-    wanted, got = stream.frames, len(packets)
+    wanted = stream.frames if structure is None else [*structure.blocks.values()][stream.index]
+    got = len(packets)
     if not packets or got < wanted:
         raise DataError(
             "the video is cut off",
@@ -232,6 +328,22 @@ def _check_whole(video: OpenVideo, packets: list[_Packet]) -> None:
                 wanted=f"{said_s:.2f} s, as its header says",
                 fix=f"{COPY_AGAIN} Or keep what is there: ffmpeg -i IN -c copy OUT.mkv",
             )
+
+
+def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
+    """Raise where a frame in the middle is not to be shown: headers trim the start and the end, no more."""
+    shown = np.flatnonzero(is_shown)
+    if not len(shown):
+        raise bad_times(path, "no frame that is shown")
+    cut = [at for at, packet in enumerate(packets) if packet.trimmed]
+    if any(shown[0] + _REORDERED < at < shown[-1] - _REORDERED for at in cut):
+        raise DataError(
+            "the times of the video are damaged, so its frames cannot be numbered",
+            where=where(path),
+            got="frames in its middle that are not to be shown",
+            wanted="frames left out at the start and the end alone",
+            fix=f"{COPY_AGAIN} {CONVERT}",
+        )
 
 
 def _said_duration_s(video: OpenVideo) -> float | None:

@@ -1,0 +1,118 @@
+"""Damage anywhere in a video: no frame gets the number of another, in whatever order frames are read.
+
+The reference is the video before the damage, decoded from start to end. A frame that is shown must be that of
+the reference, unless FFmpeg, decoding the damaged file from start to end with all its checks, gives the same
+picture without a complaint: then nothing in the file tells.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adverse.data.video_frames import VideoReader
+from adverse.data.video_index import index_video
+from adverse.errors import DataError
+from films import Pixels, av, decoded, film, packets
+
+UNCHECKED = {"write_crc32": "0"}
+HEVC = {"codec": "libx265", "options": {"x265-params": "log-level=none"}}
+KINDS: dict[str, dict[str, Any]] = {
+    "h264.mp4": {},
+    "h264.avi": {},
+    "checked.mkv": HEVC,
+    "h264.mkv": {"container": UNCHECKED},
+    "hevc.mp4": HEVC,
+    "mpeg4.avi": {"codec": "mpeg4"},
+    "mpeg2.mkv": {"codec": "mpeg2video", "container": UNCHECKED},
+    "vp9.webm": {"codec": "libvpx-vp9", "b_frames": 0},
+}
+CASES = 8
+
+
+def shown(path: Path, order: list[int]) -> dict[int, Pixels | str]:
+    reader = VideoReader(index_video(path, 1.0))
+    seen: dict[int, Pixels | str] = {}
+    for number in order:
+        try:
+            seen[number] = reader.picture(number)[0]
+        except DataError as error:
+            seen[number] = str(error.got)
+    return seen
+
+
+def straight_through(path: Path) -> list[Pixels]:
+    """Decode with all checks from start to end; nothing where anything complains."""
+    pictures = []
+    av.logging.set_level(av.logging.ERROR)
+    with av.logging.Capture() as said, av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        stream.codec_context.options = {"err_detect": "crccheck+explode"}
+        try:
+            for frame in container.decode(stream):
+                if frame.is_corrupt:
+                    return []
+                pictures.append(frame.to_ndarray(format="rgb24"))
+        except av.FFmpegError:
+            return []
+    return [] if said else pictures
+
+
+def damaged(data: bytes, path: Path, rng: random.Random) -> bytes:
+    """Change some bytes in the head of a packet, in a packet, or anywhere."""
+    out = bytearray(data)
+    place, size, *_ = rng.choice(packets(path))
+    near = (place - rng.randrange(-6, 14), place + rng.randrange(size), rng.randrange(len(data)))
+    at = min(max(rng.choice(near), 0), len(data) - 64)
+    for byte in range(at, at + rng.choice([1, 1, 4, 16, 64])):
+        out[byte] ^= rng.randrange(1, 256)
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_damage_never_gives_a_frame_another_number(name: str, tmp_path: Path) -> None:
+    path = film(tmp_path / name, **KINDS[name])
+    whole, data, rng = decoded(path), path.read_bytes(), random.Random(11)
+    broken = tmp_path / f"broken{path.suffix}"
+    touched = 0
+    for _ in range(CASES):
+        broken.write_bytes(damaged(data, path, rng))
+        try:
+            seen = shown(broken, list(range(48)))
+        except DataError:
+            touched += 1
+            continue
+        again = shown(broken, rng.sample(range(48), 48))
+        assert all(np.array_equal(seen[number], again[number]) for number in range(48)), "in any order"
+        wrong = [
+            number
+            for number, image in seen.items()
+            if not isinstance(image, str) and not np.array_equal(image, whole[number])
+        ]
+        touched += any(isinstance(image, str) for image in seen.values())
+        if wrong:
+            unnoticed = straight_through(broken)
+            assert len(unnoticed) == 48, "FFmpeg notices it"
+            assert all(np.array_equal(unnoticed[number], seen[number]) for number in wrong)
+            assert name != "checked.mkv", "checksums notice everything"
+    assert touched, "some damage is noticed"
+
+
+def test_one_doubled_time_costs_its_group_and_no_other_time(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mkv", container=UNCHECKED)
+    in_file, data = packets(path), bytearray(path.read_bytes())
+    here = next(at for at, packet in enumerate(in_file) if packet[2] == 600)  # frame 15, in milliseconds
+    stamp = data.index(b"\x81" + (600).to_bytes(2, "big"), in_file[here][0] - 16) + 1  # after the track
+    data[stamp : stamp + 2] = (640).to_bytes(2, "big")
+    path.write_bytes(data)
+    index = index_video(path, 1.0)
+    assert not index.counted
+    assert set(index.damage) == {1}
+    others = [*range(15), *range(17, 48)]
+    assert np.allclose(index.times_s[others], np.array(others) / 25)
+    seen = shown(path, list(range(48)))
+    assert {number for number, image in seen.items() if isinstance(image, str)} == set(range(12, 24))
