@@ -15,7 +15,7 @@ HOUSE = """
 __main__: cli
 analysis: benchmarks content curves errors levels plugins processes relations robot store text types
 annotation: content data depth errors store types
-api: analysis data errors plugins report store strict_yaml study suts text types
+api: analysis data errors plugins remote_files report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
     mutations pages plugins processes relations remote_files report requirements semantic serving

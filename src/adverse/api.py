@@ -22,11 +22,13 @@ from adverse.analysis.headline import headline_levels
 from adverse.analysis.results import Summary, analyze, read_summary
 from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
+from adverse.remote_files import is_url
 from adverse.report.chart import Chart
 from adverse.report.tradeoffs import curves_chart
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
 from adverse.store.read import Store
+from adverse.store.replica import working_copy
 from adverse.store.run import Run
 from adverse.strict_yaml import YamlFile, read_yaml
 from adverse.study.engines import Engine, Silent, Stop
@@ -67,7 +69,7 @@ def run(
     workers: int = 0,
     fresh: bool = False,
 ) -> FinishedRun:
-    """Run a study file, or a study given as plain data, into the folder `out`; return the finished run.
+    """Run a study file, or a study given as plain data, into the folder or URL `out`; return the run.
 
     `detectors` maps names to Python objects: `detect(images) -> list[Detections]`, or a function from images
     to (boxes, scores, labels). They run in this process (`workers=0`), unprotected. Give an object, or a
@@ -79,6 +81,9 @@ def run(
     """
     source = YamlFile(GIVEN, dict(study), {}) if isinstance(study, Mapping) else read_yaml(Path(study))
     file = study_with(source, detectors or {})
+    if is_url(out):
+        with working_copy(Path(out), writing=True, new=True, note=_unheard) as copy:
+            return run(study, copy, detectors=detectors, workers=workers, fresh=fresh)
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
     asked_again = [] if fresh or not RunFolder(path).manifest.exists() else _unknown(detectors or {})
@@ -103,12 +108,19 @@ def _unknown(detectors: Mapping[str, Any]) -> list[str]:
 
 
 def open_run(path: Path | str) -> FinishedRun:
-    """Open the folder of a finished run.
+    """Open the folder of a finished run, or a copy of it if it is a URL.
 
     Every file that its results rest on is hashed first. An unfinished run raises `IncompleteError`, a changed
     file `StoreError`, as in the commands that read a run.
     """
+    if is_url(path):
+        with working_copy(Path(path), note=_unheard) as copy:
+            return open_run(copy)
     return FinishedRun(Path(path), store=finished(Path(path)))
+
+
+def _unheard(_text: str) -> None:
+    pass
 
 
 def read_dataset(path: Path | str, /, format: str | None = None, **options: Any) -> Dataset:  # noqa: A002

@@ -28,7 +28,7 @@ from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any, Self, TypeVar
 
 from adverse.content import user_cache
-from adverse.errors import IncompleteError, StudyError
+from adverse.errors import AdverseError, IncompleteError, StudyError
 
 SCHEMES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "http": "aiohttp", "https": "aiohttp"}
 """The kinds of URL, and the package that fsspec needs for each."""
@@ -211,7 +211,7 @@ def forget() -> None:
     """Ask the stores again from now on."""
     for known in (_KNOWN, _LISTS, _LOCKS):
         known.clear()
-    _filesystem.cache_clear()
+    filesystem.cache_clear()
 
 
 def local_copy(path: RemotePath) -> Path:
@@ -230,7 +230,7 @@ def local_copy(path: RemotePath) -> Path:
             os.utime(copy)  # used now
             return copy
         _trim()
-        _tried(path, lambda: _fetch(path, copy, facts))
+        tried(path, lambda: fetch(path, copy, facts))
         return copy
 
 
@@ -249,12 +249,12 @@ def local_copies(path: Path, beside: Sequence[Path]) -> str:
     return str(folder / path.name)
 
 
-def _fetch(path: RemotePath, copy: Path, facts: dict[str, Any]) -> None:
+def fetch(path: RemotePath, copy: Path, facts: dict[str, Any]) -> None:
     """Fetch a file whole, or raise; a body that ended early is no file."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     part = copy.with_name(f".{copy.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
-        _filesystem(path.scheme).get_file(path.url, str(part))
+        filesystem(path.scheme).get_file(path.url, str(part))
         size = part.stat().st_size
         if facts["size"] is not None and size != facts["size"]:
             raise EOFError(f"{size} of {facts['size']} bytes")
@@ -311,13 +311,13 @@ def _facts(path: RemotePath) -> dict[str, Any] | None:
     if path not in _KNOWN:
         if len(path.parts) <= 3 and path.scheme in ("s3", "gs", "az"):
             return {"type": "directory", "size": 0}  # a bucket; whether it is there, its list says
-        _KNOWN[path] = _tried(path, lambda: _asked(path))
+        _KNOWN[path] = tried(path, lambda: _asked(path))
     return _KNOWN[path]
 
 
 def _asked(path: RemotePath) -> dict[str, Any] | None:
     try:
-        facts = dict(_filesystem(path.scheme).info(path.url))
+        facts = dict(filesystem(path.scheme).info(path.url))
     except FileNotFoundError:
         return None
     page = path.scheme in ("http", "https") and facts.get("mimetype") == "text/html"
@@ -333,7 +333,7 @@ def _version(facts: dict[str, Any]) -> str:
 def _listed(folder: RemotePath) -> list[str]:
     if folder not in _LISTS:
         names: list[str] = []
-        entries = _tried(folder, lambda: _filesystem(folder.scheme).ls(folder.url, detail=True))
+        entries = tried(folder, lambda: filesystem(folder.scheme).ls(folder.url, detail=True))
         own = folder.url.partition("://")[2]
         for entry in entries:
             place, _, name = str(entry["name"]).rstrip("/").rpartition("://")[2].rpartition("/")
@@ -345,22 +345,23 @@ def _listed(folder: RemotePath) -> list[str]:
     return _LISTS[folder]
 
 
-def _tried(path: RemotePath, task: Callable[[], T]) -> T:
-    """Do something with a store, again if it fails; what is not there or not allowed fails at once."""
+def tried(path: RemotePath, task: Callable[[], T], *, writes: bool = False) -> T:
+    """Do something with a store, again if it fails; what is there, not there or not allowed fails at once."""
     pause = FIRST_PAUSE_S
     for number in range(1, TRIES + 1):
         try:
             return task()
-        except (StudyError, FileNotFoundError):
+        except (AdverseError, FileNotFoundError, FileExistsError):
             raise
         except PermissionError as error:
-            raise _refused(path, error) from None
+            raise _refused(path, error, writes=writes) from None
         except Exception as error:  # noqa: BLE001 - each store has its own
             if type(error).__name__ in NO_ACCESS:
-                raise _refused(path, error) from None
+                raise _refused(path, error, writes=writes) from None
             if number == TRIES:
                 raise IncompleteError(
-                    "a file cannot be fetched; finished work is kept",
+                    f"a file cannot be {'written to the store' if writes else 'fetched'}; "
+                    "finished work is kept",
                     where=path.url,
                     got=f"{_words(error)}, {TRIES} times",
                     fix="See whether the store can be reached, and run the same command again: it resumes.",
@@ -370,12 +371,13 @@ def _tried(path: RemotePath, task: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def _refused(path: RemotePath, error: Exception) -> IncompleteError:
+def _refused(path: RemotePath, error: Exception, *, writes: bool) -> IncompleteError:
+    verb = "write" if writes else "read"
     return IncompleteError(
-        "the store does not let us read this",
+        f"the store does not let us {verb} this",
         where=path.url,
         got=_words(error),
-        wanted="credentials that may read it, in the environment or where the store's own tools keep them",
+        wanted=f"credentials that may {verb} it, in the environment or where the store's own tools keep them",
         fix="Set them for this user, on every worker too, and run the same command again.",
     )
 
@@ -386,7 +388,7 @@ def _words(error: Exception) -> str:
 
 
 @functools.cache
-def _filesystem(scheme: str) -> Any:
+def filesystem(scheme: str) -> Any:
     """Return what fsspec has for a kind of URL, with the credentials of the environment."""
     package = SCHEMES[scheme]
     if find_spec("fsspec") is None or find_spec(package) is None:
@@ -398,7 +400,7 @@ def _filesystem(scheme: str) -> Any:
     import fsspec  # noqa: PLC0415 - only where files are elsewhere
 
     caching = {"use_listings_cache": False} if scheme != "az" else {}
-    return fsspec.filesystem("abfs" if scheme == "az" else scheme, **caching)
+    return fsspec.filesystem("abfs" if scheme == "az" else scheme, skip_instance_cache=True, **caching)
 
 
 def _refuse_secrets(scheme: str, rest: str) -> None:

@@ -10,7 +10,17 @@ import typer
 
 from adverse.cli.console import Console, ProgressWatcher
 from adverse.cli.engines import EngineName, Scheduler, open_engine
-from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Trust, Workers, trusted_plugins
+from adverse.cli.options import (
+    FinishedRun,
+    Fresh,
+    Json,
+    Quiet,
+    Trust,
+    Workers,
+    at_hand,
+    each_at_hand,
+    trusted_plugins,
+)
 from adverse.cli.runs import interrupts
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_PASS, StudyError
@@ -60,19 +70,19 @@ def check(
     For requirements based on what people tolerate, see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
+    from adverse.analysis.stopped import opened
     from adverse.fuzz.folder import is_campaign
     from adverse.report.verdicts import briefly, terminal_lines, to_markdown, verdict_lines
     from adverse.requirements.gate import check_rules, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
-    from adverse.store.finished_run import finished
 
     store = None
     notes: list[str] = []
     if is_campaign(folder):
         shown = verdicts = _suite_verdicts(folder, rules, save=save)
     else:
-        store = finished(folder, rewrites=("verdicts/rules.",) if save else (), selected=("margins",))
+        store = opened(folder, rewrites=("verdicts/rules.",) if save else (), selected=("margins",))
         checked = check_rules(store, rules, registry=trusted_plugins(folder) if trust else None)
         verdicts = [verdict for rule in checked for verdict in rule.verdicts]
         shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
@@ -109,8 +119,8 @@ def _suite_verdicts(folder: Path, rules: Path, *, save: bool) -> list[Verdict]:
     return check_suite(folder, rules)
 
 
-First = Annotated[Path, typer.Argument(metavar="BEFORE", help="The run before the change.")]
-Second = Annotated[Path, typer.Argument(metavar="AFTER", help="The run after it.")]
+First = Annotated[Path, typer.Argument(metavar="BEFORE", help="The run before the change.", callback=at_hand)]
+Second = Annotated[Path, typer.Argument(metavar="AFTER", help="The run after it.", callback=at_hand)]
 Suts = Annotated[
     list[str] | None,
     typer.Option("--sut", help="BEFORE=AFTER: SUTs to compare; repeatable. [default: equal names]"),
@@ -231,7 +241,10 @@ def _pairs(options: list[str]) -> dict[str, str]:
     return pairs
 
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")]
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="The folders of finished runs.", callback=each_at_hand),
+]
 MeasureName = Annotated[
     str | None,
     typer.Option("--measure", help="A measure of docs/gate.md. [default: what the report begins with]"),

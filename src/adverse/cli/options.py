@@ -10,7 +10,58 @@ import typer
 if TYPE_CHECKING:
     from adverse.plugins import Registry
 
-FinishedRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+
+def at_hand(context: typer.Context, place: Path | None) -> Path | None:
+    """Return a run folder of this machine; of one on an object store a copy, until the command ends."""
+    return _at_hand(context, place)
+
+
+def to_write(context: typer.Context, place: Path | None) -> Path | None:
+    """Return a run folder to run in, as `at_hand`; what is written is on the store before it counts."""
+    return _at_hand(context, place, writing=True, new=True)
+
+
+def to_plan(context: typer.Context, place: Path | None) -> Path | None:
+    """Return a run folder that need not be there yet, as `at_hand`."""
+    return _at_hand(context, place, new=True)
+
+
+def fetched_anew(context: typer.Context, place: Path | None) -> Path | None:
+    """Return a run folder whose every file was fetched just now, as `at_hand`."""
+    return _at_hand(context, place, anew=True)
+
+
+def _at_hand(
+    context: typer.Context,
+    place: Path | None,
+    *,
+    writing: bool = False,
+    new: bool = False,
+    anew: bool = False,
+) -> Path | None:
+    if place is None or ":/" not in str(place):
+        return place
+    from adverse.remote_files import is_url, named_path
+
+    if not is_url(place):
+        return named_path(place)
+    from adverse.store.replica import working_copy
+
+    return context.with_resource(working_copy(place, writing=writing, new=new, anew=anew, note=_note))
+
+
+def each_at_hand(context: typer.Context, places: list[Path]) -> list[Path]:
+    """Return run folders of this machine, as `at_hand`."""
+    return [at_hand(context, place) or place for place in places]
+
+
+def _note(text: str) -> None:
+    typer.echo(f"- {text}", err=True)
+
+
+FinishedRun = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", callback=at_hand)
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", "-w", min=0, help="Worker processes; 0 runs in this one. [default: all cores]"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from adverse.cli.console import Console, say
-from adverse.cli.options import FinishedRun, Host, Json, Port, Quiet, Trust
+from adverse.cli.options import FinishedRun, Host, Json, Port, Quiet, Trust, at_hand
 from adverse.cli.sealing import say_stale
 from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS, StudyError
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from adverse.report.table import Table
 
 Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
-LoopRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run with the level loop.")]
+LoopRun = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a run with the level loop.", callback=at_hand)
+]
 LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]
 SutName = Annotated[str, typer.Option("--sut", help="The SUT whose detections drive the robot.")]
 Sensitivity = Annotated[float, typer.Option("--sensitivity", help="Expected false positives per image.")]
@@ -211,7 +213,10 @@ def _note(words: str) -> None:
 
 
 BenchmarkRun = Annotated[
-    Path, typer.Argument(metavar="RUN", help="The folder of a finished run with the battery coco-c.")
+    Path,
+    typer.Argument(
+        metavar="RUN", help="The folder of a finished run with the battery coco-c.", callback=at_hand
+    ),
 ]
 MetricName = Annotated[
     str | None,

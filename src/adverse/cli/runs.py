@@ -17,7 +17,7 @@ import typer
 
 from adverse.cli.console import Console, ProgressWatcher, show_error, under_way
 from adverse.cli.engines import EngineName, Scheduler, open_engine
-from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers
+from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers, at_hand, to_plan, to_write
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 from adverse.text import counted, duration
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from adverse.study.time_estimate import TimeEstimate
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (YAML).")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
-]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=at_hand)]
+OUT = "The run folder, or its URL (s3://...). [default: runs/NAME beside the study]"
+Out = Annotated[Path | None, typer.Option("--out", "-o", help=OUT, callback=to_write)]
+PlannedOut = Annotated[Path | None, typer.Option("--out", "-o", help=OUT, callback=to_plan)]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
 LEVELS_ABREAST = 5
 """Columns of a table of levels that fit a terminal of 80 characters."""
@@ -62,7 +62,7 @@ Estimate = Annotated[
 
 def plan(
     study: StudyPath,
-    out: Out = None,
+    out: PlannedOut = None,
     workers: Workers = None,
     estimate: Estimate = True,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
@@ -164,6 +164,7 @@ def run(
         adverse run study.yaml --out runs/night --workers 4
         adverse run study.yaml --fresh
         adverse run study.yaml --scheduler tcp://node1:8786      # on a Dask cluster (docs/clusters.md)
+        adverse run study.yaml --out s3://fleet/runs/orchard     # into an object store
         adverse run study.yaml --until rules.yaml                # no further than the rules need
 
     Ctrl-C once finishes the work under way and stops; twice stops at once. Both can be resumed.
@@ -270,11 +271,11 @@ def analyze(
     Example:
         adverse analyze runs/orchard
     """
+    from adverse.analysis.stopped import opened
     from adverse.report.pictures import Looker
-    from adverse.store.finished_run import finished
     from adverse.store.seals import EVERYTHING
 
-    looker = Looker(finished(folder, rewrites=EVERYTHING), trust=trust)
+    looker = Looker(opened(folder, rewrites=EVERYTHING), trust=trust)
     say_remade(looker.store)
     registry = looker.registry if trust else None
     console = Console(quiet=quiet or as_json)

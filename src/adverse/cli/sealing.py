@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adverse.cli.console import say, show_error
-from adverse.cli.options import Json, Quiet, Trust, trusted_plugins
+from adverse.cli.options import Json, Quiet, Trust, at_hand, fetched_anew, trusted_plugins
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_PASS, AdverseError, StoreError, StudyError
 
 if TYPE_CHECKING:
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from adverse.store.read import Store
     from adverse.store.verify import Verification
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, fuzz campaign or export.")]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="The folder of a run, fuzz campaign or export.", callback=fetched_anew
+    ),
+]
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
 PublicKey = Annotated[
     Path | None, typer.Option("--key", help="A public key: the run must be signed with its private one.")
 ]
 SignedRun = Annotated[
-    Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False)
+    Path | None,
+    typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False, callback=at_hand),
 ]
 PrivateKey = Annotated[
     Path | None, typer.Option("--key", help="The private key (PEM, ed25519) to sign with.")

@@ -42,8 +42,10 @@ def status(
     It reads what the run writes beside itself every two seconds, so it works from any machine that sees the
     folder, and costs the run nothing. Of a run that is over it says how it ended.
     """
+    from adverse.remote_files import named_path
     from adverse.store.status import run_status
 
+    folder = named_path(folder)
     found = run_status(folder)
     if page:
         _serve(folder, host, port)

@@ -1,7 +1,8 @@
 """Writing so that what was acknowledged survives kill -9 and a power cut.
 
 A file is written beside its place, flushed to the disk, renamed over it, and the folder is flushed too. A
-reader sees the old file or the new one, never half of one.
+reader sees the old file or the new one, never half of one. Where the folder is a copy of one on an object
+store, what is written goes there as well before it counts.
 """
 
 from __future__ import annotations
@@ -11,8 +12,44 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from adverse.errors import IncompleteError, StoreError
+
+
+class Twin(Protocol):
+    """The other place of a folder, which has what is written here before a write returns."""
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Have a file that is here now."""
+
+    def append(self, path: Path, at: int, line: bytes) -> None:
+        """Have a line that was added to a file from a position on."""
+
+    def settle(self) -> None:
+        """Have all of it as it is here, without what was deleted."""
+
+    def offer(self, path: Path) -> None:
+        """Have a file that is worth no failure."""
+
+
+_TWINS: dict[Path, Twin] = {}
+"""By folder: as for a disk, whoever writes into it need not know."""
+
+
+@contextlib.contextmanager
+def replicated(folder: Path, twin: Twin) -> Iterator[None]:
+    """Have a twin for a folder, while this lasts."""
+    _TWINS[folder] = twin
+    try:
+        yield
+    finally:
+        del _TWINS[folder]
+
+
+def twin_of(path: Path) -> Twin | None:
+    """Return the twin of the folder that a path is, or is in."""
+    return next((_TWINS[folder] for folder in (path, *path.parents) if folder in _TWINS), None)
 
 
 def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
@@ -31,6 +68,8 @@ def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
             raise
         if flush:
             flush_folder(path.parent)
+    if _TWINS and (twin := twin_of(path)) is not None:
+        twin.put(path, data)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -43,6 +82,8 @@ def append_line(path: Path, line: bytes) -> None:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
+            if _TWINS and (twin := twin_of(path)) is not None:
+                twin.append(path, before, line)
         except BaseException:  # else the next line would be added to half of this one
             with contextlib.suppress(FileNotFoundError):
                 os.truncate(path, before)

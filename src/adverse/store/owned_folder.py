@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 from adverse.content import MISSING, content_hash, digest
 from adverse.errors import LockedError, StoreError
-from adverse.store.durable import flush_folder, storage_errors, write_file
+from adverse.remote_files import is_url, named_path
+from adverse.store.durable import flush_folder, storage_errors, twin_of, write_file
 from adverse.store.seal_list import digest_of
 
 MARK = ".adverse"
@@ -88,6 +89,8 @@ class OwnedFolder(ABC):
     def clear(self) -> None:
         """Delete what adverse wrote, and nothing that others put beside it; mark and lock stay."""
         delete_ours(self.path, self.kind, self.own_files())
+        if (twin := twin_of(self.path)) is not None:
+            twin.settle()
         self.create()
 
     @contextlib.contextmanager
@@ -177,6 +180,13 @@ def claim(
     `besides` is the one thing that an unmarked folder may hold. A folder with the mark of another one becomes
     ours if it is a copy of that.
     """
+    if is_url(folder):
+        raise StoreError(
+            f"a {kind} of this command is a folder of this machine",
+            where=str(named_path(folder)),
+            wanted="a path; by URL only adverse run can write (--out s3://BUCKET/FOLDER)",
+            fix="Give another folder (--out).",
+        )
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"the {kind} is a file", where=str(folder), fix="Give another folder (--out).")
     if is_ours(folder, kind):
@@ -289,6 +299,11 @@ def files_of_others(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 def _is_our_name(pattern: str, name: str) -> bool:
     return bool(re.fullmatch(pattern, name) or PARTIAL.fullmatch(name))
+
+
+def mark_on_a_store(kind: str) -> bytes:
+    """Return the mark of a folder on an object store, with which the mark of any folder begins."""
+    return _mark_of_earlier_versions(kind)
 
 
 def _mark_of_earlier_versions(kind: str) -> bytes:

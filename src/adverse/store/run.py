@@ -6,8 +6,8 @@ takes this value, which is made and checked here, once, or asks what changed bet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -165,6 +165,16 @@ class Run:
         for setting in self.mutations:
             found.setdefault(setting.family, []).append(setting.id)
         return found
+
+    def part(self, settings: Collection[str], suts: Collection[str]) -> Run:
+        """Return the run as if it had some settings and SUTs only; chances of others are forgotten."""
+        known = set(self.conditions) <= set(settings)
+        return replace(
+            self,
+            settings=tuple(setting for setting in self.settings if setting.id in settings),
+            suts=tuple(sut for sut in self.suts if sut.name in suts),
+            conditions=self.conditions if known else {},
+        )
 
     def sut(self, name: str) -> RunSut:
         """Return a SUT by its name."""

@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adverse.errors import StoreError
+from adverse.remote_files import is_url
+from adverse.store.durable import twin_of
 from adverse.store.folder import RunFolder
+from adverse.store.replica import working_copy
 
 STATUS = "status.json"
 EVERY_S = 2.0
@@ -139,12 +142,17 @@ class StatusFile:
             try:
                 part.write_text(json.dumps(asdict(self.status)))
                 part.replace(self.path)
+                if (twin := twin_of(self.path)) is not None:
+                    twin.offer(self.path)
             finally:
                 part.unlink(missing_ok=True)
 
 
 def run_status(path: Path) -> RunStatus:
-    """Return how far the run in a folder is, or how it ended."""
+    """Return how far the run in a folder is, or how it ended; the folder may be a URL."""
+    if is_url(path):
+        with working_copy(path, only=("manifest.json", STATUS), note=lambda _text: None) as copy:
+            return run_status(copy)
     folder = RunFolder(path)
     manifest = folder.read_manifest()
     status = _written(folder)
