@@ -37,7 +37,8 @@ def store_of(logs: list[list[tuple[int, int, int]]], kills: int = 0) -> Any:
         for name, _, good, bad, lost in reversed(images)
     ]
     run = SimpleNamespace(kills={"x": kills})
-    return SimpleNamespace(frames=frames, attempts=lambda _sut: pa.Table.from_pylist(rows), run=run)
+    attempts = pa.Table.from_pylist(rows)
+    return SimpleNamespace(frames=frames, attempts=lambda _sut: attempts, run=run, confidence=0.95)
 
 
 def slowly(trials: list[list[int]], images: int) -> tuple[float, float] | None:

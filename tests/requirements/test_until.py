@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from adverse import plugins
+from adverse.analysis.results import read_summary, run_results
+from adverse.analysis.stopped import opened
 from adverse.cli.app import app
 from adverse.curves.group_sequential import boundaries, look_confidence
 from adverse.data.images import write_image
 from adverse.errors import StoreError, StudyError
+from adverse.pages.view.session import ExploredRun
 from adverse.report.until import cells_table, render_until, until_lines, verdict_table
 from adverse.requirements.gate import check_run
 from adverse.requirements.rules import Rule
@@ -35,6 +38,7 @@ from adverse.types import Image
 from requirements.test_limits import Quiet
 
 LOGS = 26
+SHOWN = ("brightness(scale=0.3)", "brightness(scale=0.6)")
 RULES: list[dict[str, Any]] = [
     {"measure": "recall", "setting": "clean", "at_least": 0.5},
     {"measure": "recall", "setting": "brightness(scale=0.3)", "at_least": 0.5},
@@ -170,10 +174,100 @@ def test_however_it_is_cut_the_verdicts_are_the_same(folder: Path, run: UntilRun
     assert first.done + second.done == run.images
 
 
-def test_the_whole_study_uses_what_is_there(folder: Path, run: UntilRun) -> None:
-    out = folder / "stopped"
+def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(folder: Path, run: UntilRun) -> None:
+    out = folder / "out"
     with pytest.raises(StoreError, match="stopped early, when its rules were settled"):
         finished(out)
+    told = CliRunner().invoke(app, ["analyze", str(out)])
+    assert told.exit_code == 3, told.output  # the worst case of all mutations is not known
+    assert "Stopped early: " in told.output
+    summary = read_summary(opened(out))
+    used = {(cell["sut"], cell["setting"]): cell["logs"] for cell in summary.data["stopped_early"]["cells"]}
+    assert used == run.logs_used
+    rows = [row for row in summary.data["plain_metrics"] if row["setting"] in ("identity", *SHOWN)]
+    assert len(rows) == 3
+    apart = finished(folder / "apart")
+    for row in rows:
+        look = [sum(count) for count in run.plan.counts].index(used["spot", row["setting"]])
+        logs = [log for stage in run.plan.stages[: look + 1] for log in stage]
+        part = run_results(apart.of_logs(logs, confidence=run.plan.confidence(look))).summary.data
+        same = next(one for one in part["plain_metrics"] if one["setting"] == row["setting"])
+        assert [row[name] for name in ("recall", "recall_interval", "logs")] == [
+            same[name] for name in ("recall", "recall_interval", "logs")
+        ]
+    confidences = set(_confidences(summary.data))
+    assert confidences
+    assert confidences <= {run.plan.confidence(look) for look in range(run.looks)}
+    assert 0.95 not in confidences
+    assert not summary.data.get("rankings")
+    any_row = next(row for row in summary.rows if row["setting"] == "Any")
+    assert (any_row["area"], any_row["status"]) == (None, "insufficient")  # one mutation was not run
+    page = (out / "report.html").read_text()
+    assert "Stopped early: " in page
+    assert "Logs used, of 52" in page
+    assert ExploredRun(out).logs
+
+
+def _confidences(value: Any) -> Iterator[float]:
+    """Yield the confidence of every interval of a summary, Bonferroni's among many apart."""
+    if isinstance(value, dict):
+        if "method" in value and value.get("low") is not None:
+            yield value["confidence"]
+        for name, part in value.items():
+            if name != "outstanding_slices":
+                yield from _confidences(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _confidences(part)
+
+
+def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run: UntilRun) -> None:
+    found = check_run(folder / "out", folder / "rules.yaml")
+    assert [(one.outcome, one.measured, one.interval) for one in found] == [
+        (one.verdict.outcome, one.verdict.measured, one.verdict.interval) for one in run.verdicts
+    ]
+    assert all("repeated interval" in one.reason for one in found)
+    others = folder / "others.yaml"
+    rules = [
+        {"measure": "recall", "setting": "brightness(scale=0.3)", "at_least": 0.0},
+        {"measure": "recall", "setting": "brightness(scale=0.9)", "at_least": 0.1},
+        {"measure": "faults", "at_most": 0},
+        {"measure": "robust_area", "setting": "Any", "level": "image/ROC_A", "at_least": 0.0},
+    ]
+    others.write_text(json.dumps({"rules": rules}))
+    few, *untold = check_run(folder / "out", others)
+    assert str(few.outcome) == "INCONCLUSIVE"  # the figure keeps the limit, on fewer than 24 + 24 logs
+    assert "24 logs of either kind" in few.reason
+    assert [str(one.outcome) for one in untold] == ["INCONCLUSIVE"] * 3
+    assert "no rule of the plan asked for it" in untold[0].reason
+    assert "go on to the whole study" in untold[1].reason
+
+
+def test_a_kill_in_the_middle_of_a_look_changes_no_verdict(folder: Path, run: UntilRun) -> None:
+    class Killed(Quiet):
+        """Dies as the process would, once some units of the second look are done."""
+
+        begun = units = 0
+
+        def begin(self, total: int, done: int) -> None:
+            super().begin(total, done)
+            self.begun += 1
+
+        def advance(self, statuses: Any) -> None:
+            super().advance(statuses)
+            self.units += self.begun == 2
+            if self.units == 3:
+                raise SystemExit(137)
+
+    with pytest.raises(SystemExit):
+        until(folder, "killed", Killed())
+    again = until(folder, "killed")
+    assert again is not None
+    assert again.plain() == run.plain()
+
+
+def test_the_whole_study_uses_what_is_there(folder: Path, run: UntilRun) -> None:
+    out = folder / "stopped"
     watch = Quiet()
     ran = run_study(study(folder), out, InlineEngine(), watch=watch, stop=Stop())
     assert ran.status == "complete"

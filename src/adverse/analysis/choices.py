@@ -28,7 +28,12 @@ class Best(NamedTuple):
 
 
 def best_sut(summary: Summary, level: str, condition: str) -> Best | None:
-    """Return the SUT with the largest area under a condition; None where no area is defined."""
+    """Return the SUT with the largest area under a condition; None where no area is defined.
+
+    None, too, of a run that stopped early: its SUTs were not shown the same logs.
+    """
+    if "stopped_early" in summary.data:
+        return None
     rows = {row["sut"]: row for row in summary.rows if (row["level"], row["setting"]) == (level, condition)}
     areas = {str(sut): float(row["area"]) for sut, row in rows.items() if row["area"] is not None}
     if not areas:

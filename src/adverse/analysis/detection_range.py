@@ -127,14 +127,15 @@ def _ranges_m(found: Floats, people: Floats, steps: Steps) -> Floats:
 
 
 def _range(found: Floats, people: Floats, steps: Steps, resamples: Resamples | None) -> Interval:
-    """Return the range, and where 95 % of the ranges of resampled logs lie.
+    """Return the range, and where 95 % (their confidence) of the ranges of resampled logs lie.
 
     Where they all agree, that nothing differs between these logs does not make it certain: the range is then
     at least the distance up to which the recall of all people together is sure to be what is wanted, refused
     where it is sure for none.
     """
     logs = int(np.count_nonzero(people.sum(axis=1)))
-    how: Any = {"confidence": 0.95, "method": "bootstrap", "logs": logs}
+    sure = 0.95 if resamples is None else resamples.confidence
+    how: Any = {"confidence": sure, "method": "bootstrap", "logs": logs}
     if not steps.tested:
         return refused(math.nan, f"no distance with {LEAST_PEOPLE} people", **how)
     reach = float(_ranges_m(found.sum(axis=0)[None], people.sum(axis=0)[None], steps)[0])
@@ -144,21 +145,22 @@ def _range(found: Floats, people: Floats, steps: Steps, resamples: Resamples | N
         return refused(reach, "one log cannot say how logs differ", **how)
     weights = resamples.counts.astype(np.float64)
     drawn = _ranges_m(weights @ found[resamples.order], weights @ people[resamples.order], steps)
-    low = float(np.quantile(drawn, 0.025, method="lower"))
-    high = float(np.quantile(drawn, 0.975, method="higher"))
+    low = float(np.quantile(drawn, (1 - sure) / 2, method="lower"))
+    high = float(np.quantile(drawn, (1 + sure) / 2, method="higher"))
     if low == high == reach:
-        if (least := _surely_m(found, people, steps, reach)) > 0:
+        if (least := _surely_m(found, people, steps, reach, sure)) > 0:
             return given(reach, least, reach, **{**how, "method": "Korn-Graubard"})
         return refused(reach, f"all resamples agree, but {int(people.sum())} people are too few", **how)
     return given(reach, low, high, **how)
 
 
-def _surely_m(found: Floats, people: Floats, steps: Steps, reach_m: float) -> float:
+def _surely_m(found: Floats, people: Floats, steps: Steps, reach_m: float, sure: float) -> float:
     """Return the largest range up to which all people (L, D) are surely found as wanted; 0: none."""
     for step in reversed(steps.tested):
         near = slice(None, step + 1)
         if steps.furthest_m[step] <= reach_m:
-            low = korn_graubard(found[:, near].sum(axis=1), people[:, near].sum(axis=1)).low
+            counts = found[:, near].sum(axis=1), people[:, near].sum(axis=1)
+            low = korn_graubard(*counts, confidence=sure).low
             if low is not None and low >= WANTED:
                 return float(steps.furthest_m[step])
     return 0.0

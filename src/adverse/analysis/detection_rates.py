@@ -144,7 +144,9 @@ def _row(
     affordable = rates.before <= fpr_max
     lost = affordable & (rates.after > fpr_max)
     interval = korn_graubard(
-        np.bincount(log[lost], minlength=logs), np.bincount(log[affordable], minlength=logs)
+        np.bincount(log[lost], minlength=logs),
+        np.bincount(log[affordable], minlength=logs),
+        confidence=store.confidence,
     )
     rise = rates.orders()[affordable] if rates.images else np.zeros(0)
     return {

@@ -53,19 +53,23 @@ def fault_rate(store: Store, sut: str) -> Interval:
     counts = requests_by_log(store, sut)
     for name in ("attempts", "failed_attempts", "images_reached"):
         counts[name][:1] += store.run.kills.get(sut, 0)
-    return _rate(counts["failed_attempts"], counts["attempts"], counts["images_reached"])
+    parts = counts["failed_attempts"], counts["attempts"], counts["images_reached"]
+    return _rate(*parts, store.confidence)
 
 
 def outage_rate(store: Store, sut: str) -> Interval:
     """Return the share of requests that reached nobody, with its interval."""
     counts = requests_by_log(store, sut)
-    return _rate(counts["outages"], counts["attempts"] + counts["outages"], counts["images_sent"])
+    parts = counts["outages"], counts["attempts"] + counts["outages"], counts["images_sent"]
+    return _rate(*parts, store.confidence)
 
 
-def _rate(part: NDArray[np.float64], requests: NDArray[np.float64], images: NDArray[np.float64]) -> Interval:
+def _rate(
+    part: NDArray[np.float64], requests: NDArray[np.float64], images: NDArray[np.float64], sure: float
+) -> Interval:
     """Return part / requests with an interval of no more trials than there were images."""
     trials_of_a_request = images.sum() / max(requests.sum(), 1)
-    return korn_graubard(part * trials_of_a_request, requests * trials_of_a_request)
+    return korn_graubard(part * trials_of_a_request, requests * trials_of_a_request, confidence=sure)
 
 
 def flaky_share(counts: Mapping[str, int]) -> str:

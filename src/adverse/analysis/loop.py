@@ -47,8 +47,8 @@ STOPS_SCHEMA = pa.schema(
 )
 
 
-def loop_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
-    """Return rates and distributions at a few sensitivities.
+def loop_rows(scored: Sequence[ScoredCurve], sure: float) -> list[dict[str, Any]]:
+    """Return rates, with intervals as sure as asked for, and distributions at a few sensitivities.
 
     A quantile is null where, at that place of the distribution, the robot never stops (lateness) or nobody
     was in sight (clearance).
@@ -57,7 +57,8 @@ def loop_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     for one, outcomes, sensitivity in _driven(scored):
         for k in dict.fromkeys(nearest(sensitivity, shown) for shown in MARKED):
             found: dict[str, Any] = {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting}
-            found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k), **_lost_stops(one, k)}
+            found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k, sure)}
+            found |= _lost_stops(one, k)
             said = outcomes.truths > 0
             for name in STOPS:
                 found |= _distribution(name, outcomes.measured[name][said, k])
@@ -73,14 +74,14 @@ def _lost_stops(one: ScoredCurve, k: int) -> dict[str, int]:
     return {"stops_lost": lost, "logs_compared": int(both.sum())}
 
 
-def rate_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
+def rate_rows(scored: Sequence[ScoredCurve], sure: float) -> list[dict[str, Any]]:
     """Return all rates at every sensitivity, each with its interval."""
     return [
         {
             "sut": one.row.sut,
             "level": one.row.level,
             "setting": one.row.setting,
-            **_rates(outcomes, sensitivity, k),
+            **_rates(outcomes, sensitivity, k, sure),
         }
         for one, outcomes, sensitivity in _driven(scored)
         for k in range(len(sensitivity))
@@ -119,7 +120,7 @@ def _driven(
             yield one, one.outcomes, one.curve.sensitivity
 
 
-def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int) -> dict[str, Any]:
+def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int, sure: float) -> dict[str, Any]:
     logs = int(outcomes.truths.sum())
     found: dict[str, Any] = {"sensitivity": float(sensitivity[k]), "logs": logs}
     counts = {
@@ -129,7 +130,7 @@ def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int) -> dict
         "never_stops": np.isposinf(outcomes.measured[STOPS[0]][:, k]),
     }
     for name, hits in counts.items():
-        interval = share_of_logs(int(hits.sum()), logs)
+        interval = share_of_logs(int(hits.sum()), logs, sure)
         found[name] = interval.value
         found[f"{name}_interval"] = interval.plain()
     return found

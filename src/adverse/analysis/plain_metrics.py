@@ -163,7 +163,10 @@ def _average_precisions(
     weights = groups.weights if resamples is not None else groups.weights[:0]
     values = matches.by_overlap(np.vstack([np.ones((1, images)), weights]))
     found = {"ap50": values[:, 0], "ap": values.mean(axis=1)}
-    return {name: interval(float(one[0]), one[1:], groups.logs) for name, one in found.items()}
+    sure = store.confidence
+    return {
+        name: interval(float(one[0]), one[1:], groups.logs, confidence=sure) for name, one in found.items()
+    }
 
 
 def _true_objects(store: Store, image: NDArray[np.int64]) -> TrueObjects:

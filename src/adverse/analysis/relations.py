@@ -155,7 +155,7 @@ def _rates(
             "status": "insufficient" if rate is None else statuses.get(setting, "ok"),
         }
         if resamples is not None:
-            sure = korn_graubard(part, whole) if whole.any() else None
+            sure = korn_graubard(part, whole, confidence=store.confidence) if whole.any() else None
             row["relation_violations_interval"] = plain_interval(sure)
         rows.append(row)
     return rows

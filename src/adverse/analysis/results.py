@@ -24,6 +24,7 @@ from adverse.analysis.rankings import differences, rank_suts, rankings
 from adverse.analysis.relations import run_relations
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.slices import slice_members
+from adverse.analysis.stopped import merged_results, opened
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes, names_of_agreement, names_of_recall
@@ -37,7 +38,6 @@ from adverse.levels.context import Context, run_context
 from adverse.levels.outcomes import positive_logs
 from adverse.plugins import Kind, Plugin, Registry, built_in, load
 from adverse.processes import all_cores
-from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import EVERYTHING, drop_derived
@@ -162,7 +162,7 @@ def analyze(path: Path, *, workers: int | None = None, registry: Registry | None
     The results do not depend on the number of workers (None: one for each core). `registry` holds the levels
     and metrics of plug-ins that may be run; without it only installed ones are.
     """
-    return analyze_store(finished(path, rewrites=EVERYTHING), workers=workers, registry=registry)
+    return analyze_store(opened(path, rewrites=EVERYTHING), workers=workers, registry=registry)
 
 
 def analyze_store(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Summary:
@@ -195,6 +195,14 @@ def run_results(
     With `keep` the results of SUTs that did not change are taken from the folder, and those of the others
     kept there; else nothing is written.
     """
+    if store.several_looks:
+
+        def at_look(view: Store) -> tuple[Mapping[str, Any], Mapping[str, bytes]]:
+            found = run_results(view, workers=workers, registry=registry, partial=partial)
+            return found.summary.data, found.files
+
+        merged, merged_files = merged_results(store, at_look)
+        return Results(Summary(merged), merged_files)
     counts = store.counts()
     _refuse_nothing(store, counts)
     if store.task != "detection":

@@ -220,7 +220,7 @@ def slice_rows(
     Those that stand out come with the largest difference from all others first: under a mutation by who is
     lost, un-mutated by who is missed, as nobody can be lost who is never found.
     """
-    slices = slices_of(store)
+    slices, sure = slices_of(store), store.confidence
     log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
     rows: list[dict[str, Any]] = []
     compared: list[tuple[Counts, Counts, str, dict[str, Any]]] = []
@@ -234,7 +234,7 @@ def slice_rows(
             people = by_log(known.counted & one.members)
             if not people.any():
                 continue
-            recall = korn_graubard(by_log(known.found & one.members), people)
+            recall = korn_graubard(by_log(known.found & one.members), people, confidence=sure)
             heads = {"sut": detections.sut, "setting": setting, "group": store.groups[setting]}
             row = {
                 **heads,
@@ -255,11 +255,12 @@ def slice_rows(
                 compared.append((inside, outside, "missed", row | {"missed": korn_graubard(*inside).value}))
             elif row["found_before"]:
                 inside = (by_log(lost & one.members), by_log(known.before & one.members))
-                share = korn_graubard(*inside)
+                share = korn_graubard(*inside, confidence=sure)
                 row |= {"lost": share.value, "lost_interval": share.plain()}
                 outside = (by_log(lost & ~one.members), by_log(known.before & ~one.members))
                 compared.append((inside, outside, "lost", row))
             rows.append(row)
+    named = stand_out([pair[:2] for pair in compared], risk=1 - sure)
     outstanding = [
         {
             **row,
@@ -269,7 +270,7 @@ def slice_rows(
             f"{kind}_elsewhere_interval": found.outside.plain(),
             "p": found.p,
         }
-        for found, (*_, kind, row) in zip(stand_out([pair[:2] for pair in compared]), compared, strict=True)
+        for found, (*_, kind, row) in zip(named, compared, strict=True)
         if found is not None
     ]
     return rows, sorted(outstanding, key=lambda row: row[f"{row['by']}_elsewhere"] - row[row["by"]])
@@ -287,16 +288,16 @@ class Outstanding(NamedTuple):
     outside: Interval
 
 
-def stand_out(pairs: Sequence[tuple[Counts, Counts]]) -> list[Outstanding | None]:
+def stand_out(pairs: Sequence[tuple[Counts, Counts]], *, risk: float = RISK) -> list[Outstanding | None]:
     """Tell for each rate (inside, outside) whether it is above that of all others, among all given together.
 
-    The risk that any that is not is named is `RISK` at most (Holm), and so is the risk that any interval, of
+    The risk that any that is not is named is `risk` at most (Holm), and so is the risk that any interval, of
     those that were compared, misses its rate (Bonferroni).
     """
     doubts = [_doubt(*pair) for pair in pairs]
     some = [doubt for doubt in doubts if doubt is not None]
-    named = iter(holm(some, alpha=RISK))
-    confidence = 1 - RISK / max(2 * len(some), 1)
+    named = iter(holm(some, alpha=risk))
+    confidence = 1 - risk / max(2 * len(some), 1)
     return [
         Outstanding(doubt, *(korn_graubard(*counts, confidence=confidence) for counts in pair))
         if doubt is not None and next(named)

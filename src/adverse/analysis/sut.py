@@ -85,8 +85,8 @@ def analyze_sut(
         "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
         "plain_metrics": plain_metric_rows(store, detections, statuses, resamples),
-        "loop": loop_rows(scores.scored),
-        "loop_rates": rate_rows(scores.scored),
+        "loop": loop_rows(scores.scored, store.confidence),
+        "loop_rates": rate_rows(scores.scored, store.confidence),
     }
     if metrics:
         more["metrics"] = metric_rows(store, detections, context, metrics, statuses, resamples)

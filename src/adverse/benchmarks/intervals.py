@@ -99,7 +99,13 @@ def intervals(robustness: Robustness, without: Without) -> Intervals:
 
 
 def interval(
-    value: float, without: NDArray[np.float64], logs: int, *, lowest: float = 0, highest: float = 1
+    value: float,
+    without: NDArray[np.float64],
+    logs: int,
+    *,
+    lowest: float = 0,
+    highest: float = 1,
+    confidence: float = CONFIDENCE,
 ) -> Interval:
     """Return the interval of a value from what it is without each group of logs.
 
@@ -109,17 +115,17 @@ def interval(
     """
     groups = len(without)
     if groups < FEWEST:
-        return refused(value, f"fewer than {FEWEST} logs", confidence=CONFIDENCE, method=METHOD, logs=logs)
+        return refused(value, f"fewer than {FEWEST} logs", confidence=confidence, method=METHOD, logs=logs)
     if not np.isfinite([value, *without]).all():
         return refused(
-            value, "not defined without some of the logs", confidence=CONFIDENCE, method=METHOD, logs=logs
+            value, "not defined without some of the logs", confidence=confidence, method=METHOD, logs=logs
         )
     error = standard_error(without)
     if error < NO_SPREAD:
-        return refused(value, ALIKE, confidence=CONFIDENCE, method=METHOD, logs=logs)
-    reach = float(special.stdtrit(groups - 1, (1 + CONFIDENCE) / 2)) * error
+        return refused(value, ALIKE, confidence=confidence, method=METHOD, logs=logs)
+    reach = float(special.stdtrit(groups - 1, (1 + confidence) / 2)) * error
     low, high = max(lowest, value - reach), min(highest, value + reach)
-    return given(value, low, high, confidence=CONFIDENCE, method=METHOD, logs=logs)
+    return given(value, low, high, confidence=confidence, method=METHOD, logs=logs)
 
 
 def p_value(value: float, without: NDArray[np.float64]) -> float:

@@ -126,13 +126,13 @@ class Limit:
 
 
 @lru_cache(maxsize=65536)
-def share_of_logs(bad: int, logs: int) -> Interval:
+def share_of_logs(bad: int, logs: int, confidence: float = 0.95) -> Interval:
     """Return the interval of a share of logs, each of which is one trial.
 
     >>> share_of_logs(0, 72).high < 0.05 < share_of_logs(0, 71).high
     True
     """
-    return korn_graubard(np.arange(logs) < bad, np.ones(logs))
+    return korn_graubard(np.arange(logs) < bad, np.ones(logs), confidence=confidence)
 
 
 class Choice(NamedTuple):

@@ -25,7 +25,9 @@ from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.relations import relation_lines
 from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import area_words, marked_name
+from adverse.report.stopped import stopped_basis
 from adverse.report.table import Cell, Column, Table, Tone, broken_heading
+from adverse.store.read import CONFIDENCE
 from adverse.store.run import Run
 from adverse.text import CLEAN, SCORE_WORDS, apart, counted, shown
 
@@ -183,8 +185,10 @@ def _clean_ends(head: Headline, told: Collection[str], suts: Sequence[str]) -> l
     if not known:
         return []
     if len(suts) <= ABREAST:
+        sure = {interval["confidence"] for interval in known.values()}
+        label = "95 % interval" if sure == {CONFIDENCE} else "repeated interval"
         texts = {sut: interval_or_reason(interval).partition(":")[0] for sut, interval in known.items()}
-        return [_soft_row("  95 % interval", texts, suts)]
+        return [_soft_row(f"  {label}", texts, suts)]
     ends = ("low", "  95 % from"), ("high", "  to")
     return [
         _soft_row(words, {sut: _end(interval, end) for sut, interval in known.items()}, suts)
@@ -239,9 +243,10 @@ def _marks(faulty: bool, incomplete: bool) -> str:  # noqa: FBT001
 
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
-    basis_of = basis(run)
+    basis_of, stopped = basis(run), stopped_basis(summary)
     lines = [
         *([] if basis_of is None else [basis_of]),
+        *([] if stopped is None else [stopped]),
         *_meaning(summary, table),
         *choices(summary, run),
         *stop_lines(summary, run),

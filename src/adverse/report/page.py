@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.stopped import opened
 from adverse.analysis.thresholds import MARKED, SLACK
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
@@ -47,6 +48,7 @@ from adverse.report.run_tables import (
     visual_change_table,
 )
 from adverse.report.slices import range_table, slice_sentences, slice_tables
+from adverse.report.stopped import looks_table, stopped_basis
 from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.strength_figures import strength_figures, strength_metrics
 from adverse.report.table import Table
@@ -54,7 +56,6 @@ from adverse.report.tradeoffs import figures, level_words
 from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.gate import saved_rules, saved_verdicts
 from adverse.requirements.verdicts import Verdict
-from adverse.store.finished_run import finished
 from adverse.store.folder import BENCHMARK, sut_log
 from adverse.store.read import Store
 from adverse.store.run import kill_remarks
@@ -76,7 +77,7 @@ def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
     run with `trust`, and `tell` hears of what is not shown without them.
     """
-    looker = Looker(finished(run, rewrites=(FILE, f"{TABLES}/")), trust=trust)
+    looker = Looker(opened(run, rewrites=(FILE, f"{TABLES}/")), trust=trust)
     summary = read_summary(looker.store)
     for error in looker.store.tolerated:
         (tell or _silent)(f"{error.what}: {error.where}; it is made again")
@@ -150,6 +151,8 @@ class PageTables:
     stops: Mapping[tuple[str, str], Table]
     slices: Sequence[Table]
     detection_range: Table | None
+    looks: Table | None
+    """Logs used by each SUT under each mutation, where a run stopped early."""
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
@@ -160,6 +163,7 @@ class PageTables:
             self.unseen,
             self.visual_change,
             self.detection_range,
+            self.looks,
         )
         return [
             *self.levels,
@@ -200,6 +204,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
         stop_tables(summary),
         slice_tables(summary, looker.store.run, summary.data.get("slices", ())),
         range_table(summary, looker.store.run),
+        looks_table(summary),
     )
     return tables if looker.store.run.truth is None else agreement.all_tables(tables)
 
@@ -216,7 +221,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
     gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
     page = rendered(
         "report.html",
-        basis=agreement.basis(store.run),
+        basis=agreement.basis(store.run) or stopped_basis(summary),
+        looks=tables.looks,
         title=shown(summary.data["study"]),
         run=store.run,
         first=first_screen(
@@ -291,6 +297,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         stops=list(stop_figures(store, summary, tables.stops)) if detection else [],
         facts=_facts(store, summary),
     )
+    if store.several_looks:
+        page = page.replace("95 % interval", "repeated interval")
     return page if store.run.truth is None else agreement.page_words(page)
 
 

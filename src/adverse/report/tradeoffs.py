@@ -284,7 +284,7 @@ def _robust(
             row = _row(summary, read.level, read.sut, setting)
             note = f"worst {group}: {setting_text(setting)} leaves {_areas(row, summary, baseline)}"
             notes.append(f"{note} on the frames used in both, not drawn" if setting in uneven else note)
-            if setting not in uneven:
+            if setting not in uneven and np.array_equal(clean.threshold, mutated.threshold):
                 panels.append(robust_panel(clean, mutated, words, setting_text(setting)))
                 drawn += [mutated, _renamed(robust_curve(clean, mutated), ROBUST_WITH + setting)]
     if not notes:

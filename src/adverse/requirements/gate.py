@@ -10,6 +10,7 @@ from pathlib import Path
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.stopped import opened
 from adverse.errors import StoreError
 from adverse.plugins import Registry
 from adverse.requirements.limit_verdicts import limit_verdicts
@@ -27,8 +28,8 @@ from adverse.requirements.run_figures import (
     RunFigure,
     RunFigures,
 )
+from adverse.requirements.stopped import StoppedFigures, figures_of, stopped_verdicts
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict, numbers, read_verdicts, same, to_json
-from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.seals import made_by
 
@@ -71,8 +72,8 @@ class CheckedRule:
 
 def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[CheckedRule]:
     """Hold a finished run to a file of rules, as `check_run` does; what decides together stands together."""
-    store = run if isinstance(run, Store) else finished(run, selected=("margins",))
-    figures = RunFigures(store, registry)
+    store = run if isinstance(run, Store) else opened(run, selected=("margins",))
+    figures = figures_of(store, registry)
     checked: list[CheckedRule] = []
     for rule in read_rules(rules, levels=store.run.levels, settings=store.groups):
         by_subject: dict[str, list[Verdict]] = {}
@@ -140,7 +141,7 @@ def saved_verdicts(
     again: dict[str, list[Verdict]] = {}
     for name, claimed in saved.items():
         if name == RULES:
-            again[name] = _recomputed_rules(store, claimed, RunFigures(store, registry, summary=summary))
+            again[name] = _recomputed_rules(store, claimed, figures_of(store, registry, summary))
         else:
             again[name] = recheck(store) if name == REQUIREMENTS else []
             _refuse_other(store, name, claimed, again[name])
@@ -190,6 +191,9 @@ def _not_of_the_run(store: Store, name: str, got: str, wanted: str | None = None
 
 def rule_verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule, each with what it is of."""
+    if isinstance(run, StoppedFigures):
+        yield from stopped_verdicts(run, rule, rule_verdicts)
+        return
     if rule.measure == REQUIREMENTS:
         for verdict in _requirements(run.store, rule):
             yield "", replace(verdict, remarks=run.remarks(verdict.sut))

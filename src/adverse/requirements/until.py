@@ -173,7 +173,7 @@ def _questions(
         at = f"{where}, rule {number + 1}"
         _refuse_unsettled(rule, suts, at)
         for sut in rule.sut or suts:
-            for setting in _each_setting(rule, settings):
+            for setting in each_setting(rule, settings):
                 own = rule.model_copy(update={"sut": (sut,), "setting": setting})
                 if rule.name is not None and setting != rule.setting:
                     own = own.model_copy(update={"name": f"{rule.name}: {sut}{under_words(setting or '')}"})
@@ -181,7 +181,7 @@ def _questions(
                 yield Question(own, sut, frozenset({BASELINE, *covered}))
 
 
-def _each_setting(rule: Rule, settings: Sequence[Setting]) -> list[str | None]:
+def each_setting(rule: Rule, settings: Sequence[Setting]) -> list[str | None]:
     """Return the settings that a rule is about one by one."""
     groups = WORST.get(rule.setting or "")
     if groups is None or rule.measure not in BY_SETTING:
@@ -190,7 +190,19 @@ def _each_setting(rule: Rule, settings: Sequence[Setting]) -> list[str | None]:
 
 
 def _covered(rule: Rule, settings: Sequence[Setting], conditions: Sequence[str], where: str) -> list[str]:
-    """Return the settings that decide a rule."""
+    """Return the settings that decide a rule, or raise where the study lacks one."""
+    ids = [setting.id for setting in settings]
+    named = covered_settings(rule, settings, conditions)
+    for name in named:
+        if name not in ids:
+            raise StudyError(
+                f"the study has no mutation {name}", where=where, fix=suggestion(name, [CLEAN, *ids[1:]])
+            )
+    return named
+
+
+def covered_settings(rule: Rule, settings: Sequence[Setting], conditions: Sequence[str]) -> list[str]:
+    """Return the settings that decide a rule, be they of the study or not."""
     ids = [setting.id for setting in settings]
     groups = WORST.get(rule.setting or "")
     if groups is not None:
@@ -203,11 +215,6 @@ def _covered(rule: Rule, settings: Sequence[Setting], conditions: Sequence[str],
         named = [BASELINE if rule.setting in (CLEAN, "baseline") else rule.setting]
     else:
         named = list(conditions) if rule.measure == "expected_area" else ids
-    for name in named:
-        if name not in ids:
-            raise StudyError(
-                f"the study has no mutation {name}", where=where, fix=suggestion(name, [CLEAN, *ids[1:]])
-            )
     return named
 
 

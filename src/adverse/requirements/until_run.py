@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
+from adverse.analysis.stopped import at_look, shown_cells
 from adverse.curves.group_sequential import Spending
 from adverse.errors import StudyError
 from adverse.requirements.gate import rule_verdicts
@@ -129,8 +130,8 @@ def run_until(
         run.store = store
         for sut, setting in ((sut, setting) for setting, sut in cells):
             run.logs_used[sut, setting] = run.logs_used.get((sut, setting), 0) + len(logs)
-        seen = [log for stage in plan.stages[: look + 1] for log in stage]
-        view = RunFigures(store.of_logs(seen, confidence=plan.confidence(look)), ran.plan.registry)
+        shown, registry = shown_cells(batches[0]), ran.plan.registry
+        view = RunFigures(at_look(store, plan.stages[: look + 1], plan.confidence(look), shown), registry)
         for number, question in enumerate(plan.questions):
             if is_open[number]:
                 found = [verdict for _, verdict in rule_verdicts(view, question.rule)]

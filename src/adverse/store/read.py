@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from adverse.errors import AdverseError, StoreError
 from adverse.store.folder import RunFolder, refuse_other_format
 from adverse.store.queries import DetectionFiles
-from adverse.store.records import DEPTH_QUANTILES, FAILURE
+from adverse.store.records import DEPTH_QUANTILES, FAILURE, SCHEMA
 from adverse.store.run import Run, differences, run_of
 from adverse.store.seal_list import read_seals
 from adverse.store.seals import (
@@ -72,26 +72,44 @@ class Store:
         self._detections = DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
         self._logs: frozenset[str] | None = None
+        self._shown: tuple[frozenset[str], frozenset[str]] | None = None
+        self.several_looks = False
+        """Whether it stopped early, so that settings and SUTs have logs up to looks of their own."""
         self.confidence = CONFIDENCE
         """That of the intervals of all figures."""
         self.tolerated: tuple[AdverseError, ...] = ()
         """What was wrong with files that whoever opened the run is about to make again."""
 
-    def of_logs(self, logs: Collection[str], *, confidence: float) -> Store:
+    def of_logs(
+        self,
+        logs: Collection[str],
+        *,
+        confidence: float,
+        shown: tuple[Collection[str], Collection[str]] | None = None,
+        several_looks: bool = False,
+    ) -> Store:
         """Return the run as if its test split had some logs only, for intervals at another confidence.
 
-        No file of detections may hold frames of two logs, as in runs that were cut log by log.
+        No file of detections may hold frames of two logs, as in runs that were cut log by log. `shown` are
+        the settings and SUTs that it is to have; without it all.
         """
         part = copy.copy(self)
-        part.restrict(frozenset(logs), confidence)
+        part.several_looks = several_looks
+        part.restrict(frozenset(logs), confidence, shown)
         return part
 
-    def restrict(self, logs: frozenset[str], confidence: float) -> None:
+    def restrict(
+        self,
+        logs: frozenset[str],
+        confidence: float,
+        shown: tuple[Collection[str], Collection[str]] | None,
+    ) -> None:
         """Forget what was read of other test logs; of a copy that nobody has seen yet."""
         for name in list(self.__dict__):
             if isinstance(getattr(type(self), name, None), cached_property):
                 del self.__dict__[name]
         self._logs, self.confidence = logs, confidence
+        self._shown = None if shown is None else (frozenset(shown[0]), frozenset(shown[1]))
         self._detections = self._detections.of_frames(self.frames.ids)
 
     @cached_property
@@ -142,6 +160,12 @@ class Store:
     @cached_property
     def run(self) -> Run:
         """What was run, on what, and how it is to be evaluated."""
+        run = run_of(self._manifest, where=str(self.folder.manifest))
+        return run if self._shown is None else run.part(*self._shown)
+
+    @property
+    def whole_run(self) -> Run:
+        """The same with all settings and SUTs of the study, whatever part of it this is."""
         return run_of(self._manifest, where=str(self.folder.manifest))
 
     def changes_since(self, earlier: Store) -> list[str]:
@@ -334,8 +358,10 @@ class Store:
         columns = ["frame", "setting", "status", "boxes", "scores", "labels", "depths", "positions_m"]
         columns += ["mask_size", "masks"] if masks else []
         table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells, "")
-        if table is None:
+        if table is None and frames is None:
             return {}
+        if table is None:  # a log that a run that stopped early did not come to
+            table = SCHEMA.empty_table().select(columns)
         if frames is not None:
             table = table.filter(pc.is_in(table["frame"], value_set=pa.array(frames, pa.string())))
         setting = table["setting"].combine_chunks()

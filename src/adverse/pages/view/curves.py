@@ -60,7 +60,7 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
-        at = run.curve_places(pick.sut, pick.level)
+        at = run.curve_places(pick.sut, pick.level, name)
         picked = {"sensitivity": grid.levels, "safety": curve.safety[at], "efficiency": curve.efficiency[at]}
         spots = np.array(
             [panel.place(picked[x], picked[y]) for panel, (x, y) in zip(panels, AXES, strict=True)]
@@ -122,6 +122,8 @@ def _both(run: ExploredRun, pick: Pick, pair: Sequence[str]) -> dict[str, Any]:
         return {"title": _uneven_words(run, pick, pair), "svg": "", "legend": []}
     curves = run.curves(pick.sut, pick.level)
     first, second = (curves[name] for name in pair)
+    if not np.array_equal(first.threshold, second.threshold):
+        return {"title": "both were run on different logs: the run stopped early", "svg": "", "legend": []}
     worst = robust_curve(first, second).area()
     title = f"{shown(pick.sut)}: the worse of both at every threshold, area {worst:.3f}"
     legend = [
@@ -177,7 +179,7 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
         return [(0, "has no result at this level")]
     level = run.words_of(pick.level)
     steps: list[tuple[int, str]] = []
-    for k, place in enumerate(run.curve_places(pick.sut, pick.level).tolist()):
+    for k, place in enumerate(run.curve_places(pick.sut, pick.level, setting).tolist()):
         words = _outcome_words(level, outcome, outcome["hits"][place], outcome["cost"][place])
         if not steps or steps[-1][1] != words:
             steps.append((k, words))

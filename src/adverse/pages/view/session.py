@@ -19,6 +19,7 @@ from adverse.analysis.detections import SharedSensitivity, shared_sensitivity
 from adverse.analysis.failures import places_in_logs
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.stopped import opened
 from adverse.analysis.tradeoffs import POINT, TradeOff, left_out_frames
 from adverse.errors import StoreError
 from adverse.levels.context import Context, PlacedDetections, run_context
@@ -26,7 +27,6 @@ from adverse.levels.match import MatchedDetections, match_detections
 from adverse.levels.outcomes import first_level
 from adverse.report.pictures import Looker
 from adverse.report.tradeoffs import level_words
-from adverse.store.finished_run import finished
 
 ANSWERS = 32
 """Answers of one SUT under one setting to one log that are kept: two are shown, the rest are likely next."""
@@ -45,7 +45,7 @@ class ExploredRun:
     """Reads a run when asked, and remembers what is likely to be asked for again."""
 
     def __init__(self, run: Path, *, trust: bool = False) -> None:
-        self.store = finished(run)
+        self.store = opened(run)
         self.summary = read_summary(self.store)
         self.looker = Looker(self.store, trust=trust)
         self.suts = self.store.suts
@@ -194,10 +194,10 @@ class ExploredRun:
         score = self.operating_score(sut)
         return last if score is None else min(int(first_level(np.array([score]), thresholds)[0]), last)
 
-    def curve_places(self, sut: str, level: str) -> NDArray[np.int64]:
-        """Return where the shared sensitivities are among the points of the curves of a SUT at a level."""
+    def curve_places(self, sut: str, level: str, setting: str) -> NDArray[np.int64]:
+        """Return where the shared sensitivities are among the points of the curve of a setting."""
         grid = self.grid(sut)
-        return self.all_curves(sut, level)[self.baseline].places(grid.thresholds.astype(np.float64))
+        return self.all_curves(sut, level)[setting].places(grid.thresholds.astype(np.float64))
 
     def curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         """Return the curves of a SUT at a level that the data could answer, by setting."""
