@@ -16,10 +16,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
-# What is needed to run it, and no tools of developers; with them, nothing more is to install.
+# What is needed to run it, and no tools of developers; with them, nothing more is to install. Modules are
+# compiled when they are first imported: most of what is installed never is.
 $(RUNTIME): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e .
 	touch $(RUNTIME)
 
 demo: $(if $(wildcard $(READY)),$(READY),$(RUNTIME))
