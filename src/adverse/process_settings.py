@@ -11,6 +11,7 @@ Not here: what code keeps for itself, and the switches of Pillow, which `data.co
 from __future__ import annotations
 
 import contextlib
+import functools
 import locale
 import os
 import signal
@@ -19,7 +20,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)
 """Whose handlers decide how we are stopped, and what we hear of processes that we started."""
 Settings = Mapping[str, Any]
+Switches = Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]]
 
 _OF_OWNER: dict[str, Settings] = {}
 """The settings as the code of each owner left them."""
@@ -47,7 +48,7 @@ def settings_of(owner: str, *, begin: str | None = None) -> Iterator[None]:
         _UNDER_WAY.append(owner)
         ours = {} if nested else _read()
         if not nested:
-            _write(_OF_OWNER.get(owner if begin is None else begin, {}))
+            _write(_OF_OWNER.get(owner if begin is None else begin, {}), ours)
     try:
         yield
     finally:
@@ -55,9 +56,10 @@ def settings_of(owner: str, *, begin: str | None = None) -> Iterator[None]:
             _UNDER_WAY.remove(owner)
             if ours:
                 theirs = _read()
-                theirs.pop("folder", None)  # the paths that users give begin where they are
-                _OF_OWNER[owner] = {name: theirs[name] for name in theirs if theirs[name] != ours.get(name)}
-                _write({**_FRESH, **ours})
+                changed = {name: value for name, value in theirs.items() if value != ours.get(name)}
+                changed.pop("folder", None)  # the paths that users give begin where they are
+                _OF_OWNER[owner] = changed
+                _write({**_FRESH, **ours}, theirs)
 
 
 def _read() -> dict[str, Any]:
@@ -68,18 +70,28 @@ def _read() -> dict[str, Any]:
     return found
 
 
-def _write(wanted: Settings) -> None:
-    for name, (get, put) in _switches().items():
-        if name in wanted:
+def _write(wanted: Settings, now: Settings) -> None:
+    """Set what is wanted where it differs from what was read just now, or could not be read."""
+    switches = _switches()
+    for name, value in wanted.items():
+        if name in switches and (name not in now or now[name] != value):
             with contextlib.suppress(OSError, ValueError, locale.Error):
-                if get() != wanted[name]:
-                    put(wanted[name])
+                switches[name][1](value)
 
 
-def _switches() -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
+def _switches() -> Switches:
     """Return how each setting is read and written, those of OpenCV only once it is imported."""
+    cv2 = sys.modules.get("cv2")
+    imported = hasattr(cv2, "setNumThreads")  # not while it is being imported
+    return _all_switches(
+        signals=threading.current_thread() is threading.main_thread(), cv2=cv2 if imported else None
+    )
+
+
+@functools.cache
+def _all_switches(*, signals: bool, cv2: Any) -> Switches:
     found: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-        "folder": (Path.cwd, os.chdir),
+        "folder": (os.getcwd, os.chdir),
         "numpy errors": (np.geterr, lambda value: np.seterr(**value)),
         "numpy error call": (np.geterrcall, np.seterrcall),
         "warnings": (lambda: list(warnings.filters), _filter_warnings),
@@ -91,11 +103,10 @@ def _switches() -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
         "socket timeout": (socket.getdefaulttimeout, socket.setdefaulttimeout),
         "umask": (_umask, os.umask),
     }
-    if threading.current_thread() is threading.main_thread():
+    if signals:
         for number in SIGNALS:
             found[number.name] = (_handler_of(number), _handle(number))
-    cv2: Any = sys.modules.get("cv2")
-    if hasattr(cv2, "setNumThreads"):  # not while it is being imported
+    if cv2 is not None:
         found["OpenCV optimized"] = (cv2.useOptimized, cv2.setUseOptimized)
         found["OpenCV threads"] = (cv2.getNumThreads, cv2.setNumThreads)
         if hasattr(cv2, "ipp"):

@@ -40,8 +40,8 @@ def nms(
     order = np.lexsort((*boxes.T[::-1], labels, -scores)).astype(np.int64)
     if iou is None:
         return order[:limit]
-    corner, label = boxes[order].astype(np.float64), labels[order]
-    area = (corner[:, 2] - corner[:, 0]) * (corner[:, 3] - corner[:, 1])
+    corner, label = boxes[order].T.astype(np.float64, order="C"), labels[order]
+    area = (corner[2] - corner[0]) * (corner[3] - corner[1])
     keep = np.zeros(0, np.int64)
     for start in range(0, len(order), BLOCK):
         if limit is not None and len(keep) >= limit:
@@ -66,11 +66,18 @@ def _goes(
     iou: float,
 ) -> NDArray[np.bool_]:
     """Return (N, M): which of some boxes overlap which better one of their class by more than `iou`."""
-    low = np.maximum(corner[some, None, :2], corner[None, better, :2])
-    size = np.maximum(np.minimum(corner[some, None, 2:], corner[None, better, 2:]) - low, 0)
-    overlap = size[..., 0] * size[..., 1]
-    union = area[better][None, :] + area[some][:, None] - overlap
-    over: NDArray[np.bool_] = (overlap > iou * union) & (label[some][:, None] == label[better][None, :])
+    mine, other = corner[:, some], corner[:, better]
+    overlap = np.ones((len(some), len(better)))
+    for low, high in ((0, 2), (1, 3)):
+        side = np.minimum.outer(mine[high], other[high])
+        side -= np.maximum.outer(mine[low], other[low])
+        overlap *= np.maximum(side, 0, out=side)
+    union = np.add.outer(area[some], area[better])
+    union -= overlap
+    union *= iou
+    over: NDArray[np.bool_] = overlap > union
+    if len(label) and (label != label[0]).any():
+        over &= np.equal.outer(label[some], label[better])
     return over
 
 
