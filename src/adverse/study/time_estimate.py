@@ -135,9 +135,8 @@ def _sample(left: Sequence[WorkUnit], workers: int, batch: int) -> _Sample:
     chosen = [settings[int(number * step)] for number in range(min(SETTINGS_TRIED, len(settings)))]
     few = _spaced(known, min(workers * FRAMES_TRIED, len(known)))
     warming = [
-        _cut(*few[(n + k) % len(few)], settings={setting})
-        for n, setting in enumerate(chosen)
-        for k in range(workers)
+        _cut(*few[number % len(few)], settings={setting})
+        for number, setting in enumerate(_by_turns(chosen, workers))
     ]
     whole = min(max(FRAMES_TRIED, batch), max(len(unit.frames) for unit in left))
     timed = []
@@ -147,6 +146,23 @@ def _sample(left: Sequence[WorkUnit], workers: int, batch: int) -> _Sample:
         timed += [_joined(frames[number::workers], set(chosen)) for number in range(workers)]
         size *= 2
     return _Sample(warming, timed or [_joined(known[:1], set(chosen))])
+
+
+def _by_turns(settings: Sequence[int], workers: int) -> list[int]:
+    """Return every setting once for each worker; those who take one in turn have different ones.
+
+    What a mutation compiles is kept on disk: one worker compiles it, and the others find it there later.
+    Neighbours share loops more often than others, and go to the same worker one after the other.
+
+    >>> _by_turns([0, 1, 2, 3, 4], 2)
+    [0, 3, 1, 4, 2, 0, 3, 1, 4, 2]
+    """
+    apart = math.ceil(len(settings) / workers)
+    return [
+        settings[(place + worker * apart) % len(settings)]
+        for place in range(len(settings))
+        for worker in range(workers)
+    ]
 
 
 def _spaced(known: Sequence[tuple[WorkUnit, Frame]], count: int) -> list[tuple[WorkUnit, Frame]]:
