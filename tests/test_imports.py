@@ -22,7 +22,7 @@ cli: adverse analysis annotation benchmarks content curves data depth errors fuz
     step_clock store strict_yaml study stylize suts text
 content: errors plain_files types
 curves: errors plain_files seeds
-data: content errors json_arrays masks plain_files plugins remote_files seeds strict_json types
+data: content errors json_arrays masks plain_files plugins processes remote_files seeds strict_json types
 depth: errors types
 file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types

@@ -66,7 +66,9 @@ def _orchard(out: Path | None, workers: int | None, *, full: bool) -> int:
     started = time.monotonic()
     if demos.reads_demo_data(chosen, study):
         with rendering(Console()) as watch:
-            rendered("orchard", dict(chosen.logs), demos.SIZE, demos.SEED, demos.NOISE, watch)
+            rendered(
+                "orchard", dict(chosen.logs), demos.SIZE, demos.SEED, demos.NOISE, right=False, watch=watch
+            )
         typer.echo(f"- {sum(chosen.logs.values())} logs are there, after {time.monotonic() - started:.0f} s")
     code = run_and_show(read_study(study), run, workers)
     _say_next(study, run)

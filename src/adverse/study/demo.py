@@ -51,6 +51,7 @@ class Demo:
             "seed": SEED,
             "pose_noise_mm": POSE_NOISE_MM,
             "disparity_noise_px": DISPARITY_NOISE_PX,
+            "right": False,
             **thinned,
         }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +17,7 @@ from adverse import plugins
 from adverse.cli import main
 from adverse.data.folder import folder
 from adverse.data.rendered import orchard_world
-from adverse.data.worlds import writing
+from adverse.data.worlds import casting, exposure, machine_code, rendering, shading, writing
 from adverse.data.worlds.rendering import render
 from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.writing import WorldSpec, write_world
@@ -39,6 +43,39 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers(root: Path, tmp_path: Path) -> None:
     write_world(tmp_path, SPEC, workers=2)
     assert contents(tmp_path) == contents(root)
+
+
+def test_without_right_images_all_else_is_the_same(root: Path, tmp_path: Path) -> None:
+    write_world(tmp_path, replace(SPEC, right=False))
+    wanted = {name: data for name, data in contents(root).items() if "/right/" not in name}
+    assert len(wanted) < len(contents(root))
+    assert contents(tmp_path) == wanted
+
+
+def test_half_of_the_machine_code_is_made_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless all of it is on disk; whichever process makes it, the same is there afterwards."""
+    started: list[list[str]] = []
+
+    @contextlib.contextmanager
+    def started_with(command: list[str], **_: object) -> Iterator[None]:
+        started.append(command)
+        yield
+
+    monkeypatch.setattr("adverse.data.worlds.machine_code.subprocess.Popen", started_with)
+    monkeypatch.setattr(machine_code, "die_with_parent", lambda: None)
+    for on_disk in (True, False):
+        monkeypatch.setattr("adverse.data.worlds.shadows.is_on_disk", lambda on_disk=on_disk: on_disk)
+        machine_code.compile_beside()
+    machine_code.main()
+    assert [command[-1] for command in started] == [machine_code.__name__]
+    kernels: list[Any] = [
+        casting.cast,
+        shading.shade,
+        rendering._tell,
+        rendering._measured,
+        exposure._develop,
+    ]
+    assert all(kernel.signatures for kernel in kernels)
 
 
 def test_another_seed_gives_other_pictures(root: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
         if near > 2 * LEAF_M * lens[0] + SLACK_M:
             holes = 0.0  # too far to see a gap
         into_unit(solids, index, eye, turn, origin, m)
-        found = 0
+        found = int(np.int64(0))  # as a literal, what it is given to would be compiled twice
         for v in range(y0, y1):
             first, last = x0, x1
             while first < last and depth_m[v, first] <= near:
@@ -88,7 +88,7 @@ def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the refere
                 continue
             if found + last - first >= room:
                 _cover(solids, index, holes, lens, origin, m, found, batch, place, depth_m, owner)
-                found = 0
+                found = int(np.int64(0))
             for u in range(first, last):  # without a branch: the next entry overwrites what is not kept
                 before, t0 = depth_m[v, u], enter[u]
                 batch[0, found], batch[1, found] = t0, leave[u]

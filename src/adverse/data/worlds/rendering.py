@@ -16,7 +16,7 @@ from adverse.data.worlds import casting, classes, shading
 from adverse.data.worlds.casting import LANES, NEAREST_M, Owners, cast_row, into_unit, screen_box
 from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.exposure import exposed
-from adverse.data.worlds.shading import Light
+from adverse.data.worlds.shading import Flags, Light, Singles
 from adverse.data.worlds.shadows import SunGrid, moved, sun_grid
 from adverse.data.worlds.solids import Solids
 from adverse.data.worlds.textures import STREET_GROUND
@@ -148,24 +148,66 @@ def render(
     scene: Scene, camera: Camera, world_from_camera: Pose, time_s: float, rng: np.random.Generator
 ) -> Rendered:
     """Render one view; `rng` is the sensor's noise and nothing else."""
-    eye, turn = world_from_camera[:3, 3].copy(), world_from_camera[:3, :3].copy()
-    solids, grid = scene.at(time_s, eye)
-    lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
-    shape = camera.height, camera.width
-    depth, owner = np.empty(shape), np.empty(shape, np.int64)
-    casting.cast(solids, eye, turn, lens, depth, owner)
-    radiance, on_way = np.empty((*shape, 3), np.float32), np.zeros(shape, np.bool_)
-    shading.shade(solids, grid, scene.light, eye, turn, lens, depth, owner, radiance, on_way)
-    labels, values = np.empty(shape, np.uint8), np.empty(shape, np.uint16)
-    way = classes.ROAD if scene.light.place == STREET_GROUND else classes.GROUND
-    _tell(solids, owner, on_way, way, labels, values)
-    return Rendered(
-        exposed(radiance, scene.exposure, rng),
-        depth.astype(np.float32),
-        labels,
-        values,
-        instances(solids, owner, eye, turn, lens),
-    )
+    view = View.of(scene, camera, world_from_camera, time_s)
+    view.cast()
+    radiance, on_way = view.shaded(scene.light)
+    return view.developed(scene, radiance, on_way, rng)
+
+
+class View(NamedTuple):
+    """A scene before a camera: what there is to see, from where, and what each pixel sees once it is cast."""
+
+    solids: Solids
+    grid: SunGrid
+    eye: Floats
+    turn: Floats
+    lens: Floats
+    depth_m: Floats
+    owner: Owners
+
+    @classmethod
+    def of(cls, scene: Scene, camera: Camera, world_from_camera: Pose, time_s: float) -> View:
+        """Return the view of a camera; nothing is cast yet, and each pixel sees the sky."""
+        eye, turn = world_from_camera[:3, 3].copy(), world_from_camera[:3, :3].copy()
+        lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
+        shape = camera.height, camera.width
+        sky = np.full(shape, np.inf), np.full(shape, casting.SKY, np.int64)
+        return cls(*scene.at(time_s, eye), eye, turn, lens, *sky)
+
+    def cast(self) -> None:
+        """Find the surface that each pixel sees."""
+        casting.cast(self.solids, self.eye, self.turn, self.lens, self.depth_m, self.owner)
+
+    def shaded(self, light: Light) -> tuple[Singles, Flags]:
+        """Return the light (H, W, 3) that reaches each pixel, and which see the ground that is the way."""
+        shape = self.owner.shape
+        radiance, on_way = np.empty((*shape, 3), np.float32), np.zeros(shape, np.bool_)
+        shading.shade(
+            self.solids,
+            self.grid,
+            light,
+            self.eye,
+            self.turn,
+            self.lens,
+            self.depth_m,
+            self.owner,
+            radiance,
+            on_way,
+        )
+        return radiance, on_way
+
+    def developed(self, scene: Scene, radiance: Singles, on_way: Flags, rng: np.random.Generator) -> Rendered:
+        """Return the picture with its truth."""
+        labels, values = np.empty(self.owner.shape, np.uint8), np.empty(self.owner.shape, np.uint16)
+        way = classes.ROAD if scene.light.place == STREET_GROUND else classes.GROUND
+        _tell(self.solids, self.owner, on_way, way, labels, values)
+        return Rendered(
+            exposed(radiance, scene.exposure, rng),
+            self.depth_m.astype(np.float32),
+            labels,
+            values,
+            instances(self.solids, self.owner, self.eye, self.turn, self.lens),
+        )
 
 
 def right_of(world_from_camera: Pose, baseline_m: float) -> Pose:

@@ -107,7 +107,8 @@ def shade(
         np.empty(full + 1, np.int64),
         np.empty((3, full + 1), np.float32),
     )
-    pixels, asking = radiance.reshape(height * width, 3), 0
+    pixels = radiance.reshape(height * width, 3)
+    asking = int(np.int64(0))  # as a literal, what it is given to would be compiled twice
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         _rays(turn, lens, top, bottom, width, rays)
@@ -116,7 +117,7 @@ def shade(
         _shade_sky(light, rays, owners, values, surfaces)
         if asking + room > full:
             _light_by_sun(grid, asking, sunward, pixels)
-            asking = 0
+            asking = int(np.int64(0))
         first = top * width
         asking = _shade_ground(
             light, grid, eye, lens[0], rays, depths, owners, way, surfaces, first, values, sunward, asking

@@ -63,6 +63,12 @@ def moved(grid: SunGrid, middle_m: Floats) -> SunGrid | None:
     return grid._replace(reach=reach) if np.abs(reach - grid.corner - MARGIN_M).max() < MARGIN_M else None
 
 
+def is_on_disk() -> bool:
+    """Return whether the first loop of a grid was compiled in an earlier process, not in this one."""
+    stats = _recorded.stats  # type: ignore[attr-defined]
+    return bool(stats.cache_hits) and not stats.cache_misses
+
+
 @compiled
 def _recorded(solids: Solids, axes: Floats) -> Floats:
     """Return (N, 27) all that a ray to the sun asks of a solid, side by side in memory.

@@ -27,6 +27,7 @@ from adverse.content import digest, user_cache
 from adverse.data.images import write_image
 from adverse.data.rig import camera_fields
 from adverse.data.worlds import classes
+from adverse.data.worlds.machine_code import compile_beside
 from adverse.data.worlds.orchard import ROBOT as TRACTOR
 from adverse.data.worlds.orchard import orchard_log
 from adverse.data.worlds.rendering import Instance, Rendered, render, right_of
@@ -78,6 +79,8 @@ class WorldSpec:
     seed: int
     pose_noise_mm: float = 0.0
     disparity_noise_px: float = 0.0
+    right: bool = True
+    """Whether the right image of each stereo pair is rendered, too."""
 
     def log_names(self) -> list[tuple[str, LogKind]]:
         """Return the logs, as split/name, and their kinds; every second one is negative."""
@@ -124,20 +127,22 @@ def write_log(root: Path, spec: WorldSpec, name: str, kind: LogKind) -> list[dic
     script = SCRIPTS[spec.world](spec.seed, name, kind)
     scene, camera = script.scene(), stereo_camera(spec.width, spec.height)
     folder = root / name
-    for kind_of_file in ("images", "right", "depth", "labels", "instances"):
+    for kind_of_file in ("images", *(["right"] if spec.right else []), "depth", "labels", "instances"):
         (folder / kind_of_file).mkdir(parents=True, exist_ok=True)
     poses = ["frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz"]
     frames = []
     for number, time_s in enumerate(script.drive.times_s()):
         pose = script.drive.pose(time_s)
         frame = f"{number:04d}"
-        left, right = (
-            render(scene, camera, view, time_s, generator(spec.seed, spec.world, name, frame, eye))
+        seen = {
+            eye: render(scene, camera, view, time_s, generator(spec.seed, spec.world, name, frame, eye))
             for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
-        )
+            if eye == "left" or spec.right
+        }
+        left = seen["left"]
         measured = generator(spec.seed, spec.world, name, frame, "disparity")
         depth_m = stereo_depth_m(left.depth_m, camera, spec.disparity_noise_px, measured)
-        _write_frame(folder, frame, left._replace(depth_m=depth_m), right)
+        _write_frame(folder, frame, left._replace(depth_m=depth_m), seen.get("right"))
         recorded = pose[:3, 3] + pose_error_m(spec, name, frame)
         place = [time_s, *recorded, *quaternion(pose[:3, :3])]
         poses.append(",".join([frame, *(repr(float(value)) for value in place)]))
@@ -159,13 +164,15 @@ def _rendered(root: Path, spec: WorldSpec, workers: int) -> Iterable[list[dict[s
     if workers <= 1:
         yield from (write_log(*job) for job in jobs)
         return
+    compile_beside()
     with ThreadPoolExecutor(workers) as pool:  # the compiled loops and the encoders release the GIL
         yield from pool.map(write_log, *zip(*jobs, strict=True))
 
 
-def _write_frame(folder: Path, frame: str, left: Rendered, right: Rendered) -> None:
+def _write_frame(folder: Path, frame: str, left: Rendered, right: Rendered | None) -> None:
     write_image(folder / "images" / f"{frame}.png", left.image)
-    write_image(folder / "right" / f"{frame}.png", right.image)
+    if right is not None:
+        write_image(folder / "right" / f"{frame}.png", right.image)
     write_image(folder / "labels" / f"{frame}.png", left.labels)
     write_image(folder / "instances" / f"{frame}.png", left.instances)
     np.save(folder / "depth" / f"{frame}.npy", left.depth_m)
