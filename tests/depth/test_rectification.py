@@ -63,6 +63,8 @@ def test_a_recorded_pair_has_depth_on_the_pixels_and_along_the_axis_of_its_left_
     inside = ((at >= 0) & (at < (pair.camera.width, pair.camera.height))).all(axis=2)
     dense = depth.from_recorded_stereo(left.astype(np.uint8), right.astype(np.uint8), rig())
     assert haze_error(dense.depth_m, truth)[inside].mean() <= 0.03
+    edges = np.concatenate([dense.depth_m[-1], *dense.depth_m[pair.camera.height // 2 :, [0, -1]].T])
+    assert np.isfinite(edges).all()  # no pixel of the ground takes the depth of a border without a picture
     sure = inside & dense.measured
     assert abs(np.median(dense.depth_m[sure] / truth[sure]) - 1) < 0.005
     with pytest.raises(DataError, match="rows of left and right image do not correspond"):

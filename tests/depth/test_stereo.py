@@ -19,7 +19,7 @@ from adverse.depth.ground import below_ground
 from adverse.depth.matching import match, moved_left
 from adverse.depth.rows import FollowedPoints, advance, follow
 from adverse.depth.sky import sky_mask
-from adverse.depth.stereo import check_pair
+from adverse.depth.stereo import AHEAD_ERRORS, MOST_AHEAD, check_pair
 from adverse.errors import DataError
 from adverse.seeds import generator
 from adverse.types import Camera
@@ -245,6 +245,21 @@ def test_how_far_one_camera_is_ahead_follows_from_rows(ahead_m: float, offset: f
     assert found.error < 0.02
     nothing = np.zeros((0, 2), np.float32)
     assert advance(FollowedPoints(nothing, nothing[:, 0], nothing[:, 0]), camera) is None
+
+
+def test_few_points_that_were_followed_wrongly_do_not_make_a_wall_unsynchronized() -> None:
+    """Where all others are equally far away, they decide a plain robust fit."""
+    refused = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        points = rng.uniform((20, 20), (620, 460), (150, 2)).astype(np.float32)
+        disparity = rng.normal(20, 0.05, 150).astype(np.float32)
+        lower = rng.normal(0, 0.08, 150).astype(np.float32)
+        disparity[:3], lower[:3] = rng.uniform(1, 60, 3), rng.uniform(-20, 20, 3)
+        found = advance(FollowedPoints(points, disparity, lower), Camera(512, 512, 320, 240, 640, 480, 0.24))
+        assert found is not None
+        refused += abs(found.baselines) > max(MOST_AHEAD, AHEAD_ERRORS * found.error)
+    assert refused <= 1
 
 
 def test_a_gap_is_filled_from_the_farther_side() -> None:

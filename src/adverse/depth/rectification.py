@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from adverse.depth import usable
 from adverse.depth.dense import ARTEFACT, DenseDepth, checked_hood, with_hood
 from adverse.errors import DataError
-from adverse.types import Camera, Image
+from adverse.types import Camera, Depth, Image
 
 Floats = NDArray[np.float32]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -133,15 +134,25 @@ def from_recorded_stereo(
     from adverse.depth.stereo import from_stereo  # noqa: PLC0415 - slow to import, and many runs match nothing
 
     dense = from_stereo(pair[0], pair[1], maps.camera, hood=straight, where=where, **options)
+    everywhere_m = _into_borders(dense.depth_m, straight == ARTEFACT, where)
 
     def carried(values: NDArray[Any]) -> NDArray[Any]:
         return cv2.remap(values, *maps.back, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
 
-    depth = (carried(dense.depth_m) * maps.axial).astype(np.float32)
+    depth = (carried(everywhere_m) * maps.axial).astype(np.float32)
     measured = carried(dense.measured.astype(np.uint8)) > 0
     sure = carried(dense.confidence).astype(np.float32)
     distant = carried(dense.distant.astype(np.uint8)) > 0
     return with_hood(DenseDepth(depth, sure, measured, distant), hood)
+
+
+def _into_borders(depth_m: Depth, empty: NDArray[np.bool_], where: str) -> Depth:
+    """Return depth (H,W) with that of the nearest pixel where a rectified image has no picture.
+
+    A pixel at the edge of the recorded image may lie nearest to one of these.
+    """
+    pictured = np.where(empty, np.float32(np.nan), depth_m)
+    return usable(pictured, "nearest", where=where).depth_m if (pictured > 0).any() else depth_m
 
 
 @lru_cache(maxsize=4)

@@ -26,6 +26,9 @@ RETURN_PX = 0.5
 LEAST_POINTS = 20
 ROUNDS, OUTLIER, LEAST_SPREAD_PX = 12, 2.0, 0.05
 """Rounds of the robust fit; points farther off it than so many standard deviations count little."""
+LEVERAGE_SHARE = 0.05
+"""What rests on this share of the points, or on two, is not believed: where all others are equally far away,
+one that was followed wrongly decides the fit."""
 
 
 class FollowedPoints(NamedTuple):
@@ -59,6 +62,15 @@ def advance(followed: FollowedPoints, camera: Camera, offset_px: float = 0.0) ->
     disparity = followed.disparity.astype(np.float64) + offset_px
     terms = np.stack([np.ones_like(x), x, y, disparity / camera.fx, y * disparity], axis=1).astype(np.float64)
     rows = followed.rows_lower.astype(np.float64)
+    spread_out = np.linalg.qr(terms / np.linalg.norm(terms, axis=0)).Q
+    leverage = (spread_out**2).sum(axis=1)
+    low = np.argsort(leverage, kind="stable")[: -max(round(LEVERAGE_SHARE * len(rows)), 2)]
+    fits = _last_coefficient(terms, rows), _last_coefficient(terms[low], rows[low])
+    return min(fits, key=lambda fit: abs(fit.baselines) / max(fit.error, 1e-9))
+
+
+def _last_coefficient(terms: NDArray[np.float64], rows: NDArray[np.float64]) -> Advance:
+    """Fit rows (N,) by terms (N,K) so that outliers count little, and return the last coefficient."""
     weight = np.ones_like(rows)
     spread = LEAST_SPREAD_PX
     fit: NDArray[np.float64] = np.zeros(terms.shape[1])
