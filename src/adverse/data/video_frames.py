@@ -34,6 +34,8 @@ KEPT_BYTES = 128_000_000
 """Groups up to this size are kept whole while they are read: 41 pictures of 1080p."""
 OPEN = 4
 """Videos kept open in a process."""
+_REMEMBERING = frozenset({"vp8"})
+"""Codecs whose decoder keeps something through a jump, so that damage may show another picture after one."""
 MISSING = "the decoder gives no picture for it"
 
 
@@ -239,6 +241,9 @@ class VideoReader:
 
     def _landed(self, begin: int) -> tuple[int, Iterator[Any]]:
         """Jump to a keyframe or before it, as far back as it takes; return where that is."""
+        if self._video is not None and self._video.stream.codec_context.name in _REMEMBERING:
+            self._video.close()
+            self._video = None
         if self._video is None:
             self._video = open_video(self.index.path)
         video, keys = self._video, self.index.begin[self.index.begin <= begin][::-1]
