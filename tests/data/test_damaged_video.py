@@ -130,6 +130,7 @@ FRAGMENTS = {"container": {"movflags": "frag_keyframe+empty_moov"}}
     [
         ({}, b"stts", 8, b"\0\0\0\1\0\0\0\x20", "48 frames by stsz, 32 by stts"),
         ({}, b"stsz", 8, b"\0\0\0\0\0\0\0\x20", "32 frames by stsz, 48 by"),
+        ({}, b"ctts", 64, b"\0\1\0\0", "long before or after it is decoded"),
         ({}, b"elst", 12, b"\0\0\1\0", "another length than its track"),
         ({}, b"elst", 16, b"\0\0\x50\0", "beyond the end of its track"),
         (FRAGMENTS, b"mdat", -4, b"\xff", "called b'mdat'"),

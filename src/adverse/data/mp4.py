@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +46,10 @@ class Box(NamedTuple):
     start: int
     content: int
     end: int
+
+
+_Tables = Callable[..., tuple[int, bytes] | None]
+"""Gives a table of a track by the names of the boxes around it and its own: its place and content."""
 
 
 class _Track(NamedTuple):
@@ -140,34 +144,38 @@ def _track(path: Path, data: bytes, track: Box, base: int, movie_hz: int) -> _Tr
         raise _damaged(path, base + track.start, "a track without its headers")
     track_id = struct.unpack_from(">I", header[1], 20 if header[1][0] else 12)[0]
     is_video = handler[1][8:12] == b"vide"
-    tables = (b"mdia", b"minf", b"stbl")
-    sizes = table(*tables, b"stsz") or table(*tables, b"stz2")
-    if not is_video or sizes is None:
+    if not is_video:
         return _Track(track_id, is_video, 0)
-    frames = int.from_bytes(sizes[1][8:12], "big")
-    lists: dict[str, int] = {}
-    times, shifts = table(*tables, b"stts"), table(*tables, b"ctts")
-    if times is not None:
-        lists["stts"] = int(_pairs(path, *times)[:, 0].sum())
-    if shifts is not None:
-        lists["ctts"] = int(_pairs(path, *shifts)[:, 0].sum())
-    chunks, runs = table(*tables, b"stco") or table(*tables, b"co64"), table(*tables, b"stsc")
+    return _Track(track_id, is_video, _listed(path, header[1], table, movie_hz))
+
+
+def _listed(path: Path, header: bytes, table: _Tables, movie_hz: int) -> int:
+    """Return how many frames the tables of a track list; raise DataError where they do not agree."""
+    inner = (b"mdia", b"minf", b"stbl")
+    sizes, times = table(*inner, b"stsz") or table(*inner, b"stz2"), table(*inner, b"stts")
+    if sizes is None or times is None:
+        return 0  # FFmpeg reads no frame without them
+    frames, steps = int.from_bytes(sizes[1][8:12], "big"), _pairs(path, *times)
+    lists = {"stts": int(steps[:, 0].sum())}
+    shifts = table(*inner, b"ctts")
+    moved = None if shifts is None else _pairs(path, *shifts)
+    if shifts is not None and moved is not None:
+        lists["ctts"] = int(moved[:, 0].sum())
+        offsets = _signed(moved[:, 1])
+        if len(offsets) and np.ptp(offsets) > _REORDERED * steps[:, 1].max(initial=0):
+            raise _damaged(path, shifts[0], "a frame that is shown long before or after it is decoded")
+    chunks, runs = table(*inner, b"stco") or table(*inner, b"co64"), table(*inner, b"stsc")
     if chunks is not None and runs is not None:
         lists["stsc"] = _in_chunks(path, *runs, int.from_bytes(chunks[1][4:8], "big"))
     for name, count in lists.items():
         if count != frames:
             raise _damaged(path, sizes[0], f"{frames} frames by stsz, {count} by {name}")
     edits, media = table(b"edts", b"elst"), table(b"mdia", b"mdhd")
-    if edits is not None and media is not None and times is not None and frames:
-        shown = _shown(_pairs(path, *times), None if shifts is None else _pairs(path, *shifts))
-        _check_edits(path, edits, _number(header[1], 20, 28), movie_hz, _number(media[1], 12, 20), shown)
-    return _Track(track_id, is_video, frames)
-
-
-def _number(content: bytes, at: int, at_wide: int) -> int:
-    """Return a field of a header whose version says whether times have 4 or 8 bytes."""
-    wide = content[0] == 1
-    return int.from_bytes(content[at_wide : at_wide + 8] if wide else content[at : at + 4], "big")
+    if edits is not None and media is not None and frames:
+        media_hz = int.from_bytes(media[1][20:24] if media[1][0] == 1 else media[1][12:16], "big")
+        said = int.from_bytes(header[28:36] if header[0] == 1 else header[20:24], "big")
+        _check_edits(path, edits, said, movie_hz, media_hz, _shown(steps, moved))
+    return frames
 
 
 def _pairs(path: Path, at: int, content: bytes) -> Ints:
@@ -187,6 +195,11 @@ def _in_chunks(path: Path, at: int, content: bytes, chunks: int) -> int:
     return int((np.diff(runs[:, 0], append=chunks + 1) * runs[:, 1]).sum())
 
 
+def _signed(offsets: Ints) -> Ints:
+    """Return shifts of times as they are meant: with a sign by version 1, and by habit in version 0."""
+    return offsets.astype(np.uint32).astype(np.int32).astype(np.int64)
+
+
 class _Shown(NamedTuple):
     """When the frames of a track are shown, in its unit: the first, all together, and the longest one."""
 
@@ -199,8 +212,7 @@ def _shown(times: Ints, shifts: Ints | None) -> _Shown:
     steps = np.repeat(times[:_FIRST, 1], np.minimum(times[:_FIRST, 0], _FIRST))[:_FIRST]
     begin = np.cumsum(steps) - steps
     if shifts is not None:
-        offsets = shifts[:_FIRST, 1].astype(np.uint32).astype(np.int32)  # signed, by version 1 and by habit
-        moved = np.repeat(offsets, np.minimum(shifts[:_FIRST, 0], _FIRST))[: len(begin)]
+        moved = np.repeat(_signed(shifts[:_FIRST, 1]), np.minimum(shifts[:_FIRST, 0], _FIRST))[: len(begin)]
         begin = begin[: len(moved)] + moved
     length, longest = int((times[:, 0] * times[:, 1]).sum()), int(times[:, 1].max(initial=0))
     return _Shown(int(begin.min()) if len(begin) else 0, length, longest)

@@ -223,7 +223,13 @@ class VideoReader:
     def _packets_from(self, begin: int, *, jump: bool) -> Iterator[Any]:
         """Give the packets from a position on, to a decoder that is as new."""
         at, packets = self._landed(begin) if jump else self._from_the_start()
-        for packet in packets:
+        while True:
+            try:
+                packet = next(packets, None)
+            except library().FFmpegError as error:
+                raise _AstrayError from error
+            if packet is None:
+                raise _AstrayError
             if not packet.size:
                 continue
             if at >= len(self.index.packet_places) or self.index.packet_places[at] != _place(packet):
@@ -231,7 +237,6 @@ class VideoReader:
             if at >= begin:
                 yield packet
             at += 1
-        raise _AstrayError
 
     def _from_the_start(self) -> tuple[int, Iterator[Any]]:
         if self._video is not None:

@@ -39,6 +39,8 @@ _LACKING_S = 0.5
 """A video that ends so much before its header says is cut off."""
 _NOT_SAID = 1 << 30
 """What FFmpeg writes for the number of frames of an AVI that it cannot go back in."""
+_LEADING = 5
+"""Frames that are decoded before one that is shown before them, at most, by what encoders do."""
 _REORDERED = 16
 """Frames that a codec moves by at most."""
 _CODED_ORDER = frozenset({"h264", "hevc"})
@@ -215,7 +217,15 @@ def _out_of_order(group: Ints) -> dict[int, str]:
 def _first_picture(video: OpenVideo) -> Any:
     """Return the first frame that decodes; what stops the decoder before it is said."""
     av, problem = library(), "no packet gives a picture"
-    for packet in video.container.demux(video.stream):
+    packets = video.container.demux(video.stream)
+    while True:
+        try:
+            packet = next(packets, None)
+        except av.FFmpegError as error:
+            problem = one_line(error)
+            break
+        if packet is None:
+            break
         if packet.size and packet.has_sidedata("encryption_info"):
             raise _encrypted(video.path)
         try:
@@ -362,7 +372,7 @@ def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool
     if not len(shown):
         raise bad_times(path, "no frame that is shown")
     cut = [at for at, packet in enumerate(packets) if packet.trimmed]
-    if any(shown[0] + _REORDERED < at < shown[-1] - _REORDERED for at in cut):
+    if any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut):
         raise DataError(
             "the times of the video are damaged, so its frames cannot be numbered",
             where=where(path),
