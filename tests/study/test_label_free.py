@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import adverse
+from adverse.analysis.pairing import pair
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.pages.view.app import routes
@@ -215,3 +216,17 @@ def test_words_leave_names_and_markup_alone() -> None:
     assert (
         page_words(page) == '<a href="#recall" title="agreement">agreement</a><script>let recall = 1</script>'
     )
+
+
+def test_runs_are_compared_only_where_their_clean_answers_are_the_same(study: Path, tmp_path: Path) -> None:
+    """A system that sees less has less to lose: against its own answers it would look better."""
+    adverse.run(study, tmp_path / "dim", detectors={"ours": Dim()}, workers=0)
+    run = study.parent / "run"
+    for after in (tmp_path / "dim", tmp_path / "score"):
+        if after.name == "score":
+            other = study.parent / "score.yaml"
+            other.write_text(study.read_text().replace(f"score: {SCORE}", "score: 0.4"))
+            adverse.run(other, after, detectors={"ours": Bright()}, workers=0)
+        with pytest.raises(StudyError, match="each against clean answers of its own") as caught:
+            pair(run, after, {})
+        assert "truth: {from: NAME" in str(caught.value.fix)
