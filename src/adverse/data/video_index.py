@@ -45,6 +45,9 @@ _REORDERED = 16
 """Frames that a codec moves by at most."""
 _CODED_ORDER = frozenset({"h264", "hevc"})
 """Codecs whose packets are in the order of decoding and carry no times of showing in AVI."""
+_BEGINNINGS = {"mjpeg": b"\xff\xd8", "mpeg4": b"\0\0\1", "mpeg2video": b"\0\0\1", "mpeg1video": b"\0\0\1"}
+"""How packets begin whose decoders look for the next picture elsewhere; in MP4 and MOV, where a table says
+where they lie."""
 
 Ints = NDArray[np.int64]
 
@@ -251,6 +254,7 @@ def _packets(video: OpenVideo, structure: Structure | Chunks | None, *, closed: 
     """
     av, codec = library(), video.stream.codec_context
     hidden_frames, extra = codec.name == "vp8", bytes(codec.extradata or b"")
+    beginning = _BEGINNINGS.get(codec.name, b"") if "mov" in video.container.format.name else b""
     units = _UnitsOf(codec.name, _length_bytes(codec.name, extra)) if codec.name in _CODED_ORDER else None
     failed_at = np.array(structure.failed if isinstance(structure, Structure) else [], np.int64).ravel()
     try:
@@ -264,6 +268,8 @@ def _packets(video: OpenVideo, structure: Structure | Chunks | None, *, closed: 
                 kinds = units.kinds(bytes(packet))
                 key = key and units.begins_afresh(kinds or [], closed=closed)
                 problem = "the parts of its packet do not fill it" if kinds is None else None
+            if beginning and not bytes(packet).startswith(beginning):
+                problem = "its packet does not begin as one does"
             if packet.is_corrupt:
                 problem = "the container calls its packet damaged"
             elif np.searchsorted(failed_at, place[0], side="right") % 2:
