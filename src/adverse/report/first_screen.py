@@ -15,6 +15,7 @@ from adverse.report.galleries import Failure
 from adverse.report.survival import SurvivalFigure, limits_of, mild_settings, survival_figure
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Verdict
+from adverse.robot.profile import Robot
 from adverse.store.run import Run
 from adverse.text import counted, shown
 
@@ -73,7 +74,7 @@ def first_screen(
             if head.conditions
         ),
         stops,
-        _stop_words(stops) if stops else "",
+        _stop_words(stops, run) if stops else "",
         failure,
         _failure_words(failure) if failure else "",
         _untested(summary, coverage),
@@ -119,7 +120,7 @@ def _tested(run: Run, logs: int) -> str:
     return ", ".join(parts)
 
 
-def _stop_words(stops: Stopping) -> str:
+def _stop_words(stops: Stopping, run: Run) -> str:
     worst = stops.lines[-1]
     late = (
         "never stops in time"
@@ -128,7 +129,10 @@ def _stop_words(stops: Stopping) -> str:
         if math.isinf(worst.latest_m)
         else f"stops up to {worst.latest_m:.1f} m late"
     )
-    text = f"In closed loop, at {stops.sensitivity:.2g} false alarms per image. With {worst.words} it {late}"
+    behind = Robot(**run.robot).late_words if run.robot else ""
+    learns = f"; {behind}" if behind else ""
+    rate = f"{stops.sensitivity:.2g} false alarms per image"
+    text = f"In closed loop, at {rate}{learns}. With {worst.words} it {late}"
     if stops.better is None:
         return f"{text}."
     other, stopped = stops.better
