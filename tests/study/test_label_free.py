@@ -119,6 +119,9 @@ def test_agreement_is_the_share_of_clean_answers_that_are_found_again(study: Pat
             assert (interval["low"], interval["why"].split(":")[0]) == (None, "by construction")
         else:
             assert interval["low"] <= row["agreement"] <= interval["high"]
+    for row in summary["rows"]:  # no doubt of the clean figure, which is 1, enters those of mutations
+        if row["group"] != "baseline" and row["area"] == row["robust_area"] and row["robustness_interval"]:
+            assert row["robust_area_interval"]["low"] == pytest.approx(row["robustness_interval"]["low"])
     assert 1.0 in seen  # clean, by construction
     assert min(seen) < 0.5
     with (run / "results" / "plain_metrics.csv").open() as file:

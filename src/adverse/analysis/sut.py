@@ -71,7 +71,8 @@ def analyze_sut(
     detections = sut_detections(store, sut)
     scores = score_sut(store, detections, context, levels)
     conditions = store.run.conditions
-    sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
+    itself = store.run.truth is not None and store.run.truth.sut == sut
+    sure = None if resamples is None else _confidence(store, scores, resamples, conditions, itself=itself)
     statuses = _statuses(scores)
     costs, people = required_of(store, detections, statuses)
     rows = [_row(asdict(scored.row), sure) for scored in scores.scored]
@@ -99,7 +100,7 @@ def analyze_sut(
     if conditions:
         fpr_max = store.run.fpr_max
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
-    if store.run.truth is not None and store.run.truth.sut == sut:
+    if itself:
         for table in (rows, *more.values()):
             _without_own_intervals(table)
     return SutResults(
@@ -159,7 +160,12 @@ def _row(row: dict[str, Any], sure: Confidence | None) -> dict[str, Any]:
 
 
 def _confidence(
-    store: Store, scores: SutScores, resamples: Resamples, conditions: Mapping[str, float]
+    store: Store,
+    scores: SutScores,
+    resamples: Resamples,
+    conditions: Mapping[str, float],
+    *,
+    itself: bool,
 ) -> Confidence:
     fpr_max = store.run.fpr_max
     made: dict[tuple[int, bool], Ratios] = {}
@@ -195,4 +201,5 @@ def _confidence(
         conditions=conditions,
         at_0=at_0,
         covers=covers,
+        itself=itself,
     )

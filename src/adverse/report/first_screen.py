@@ -114,7 +114,8 @@ def _tested(run: Run, logs: int) -> str:
         counted(len(run.suts), "system"),
         *([f"{kind} {', '.join(judged[:NAMED_CLASSES])}{more}"] if run.task == "detection" else []),
         counted(len(run.mutations), "condition"),
-        counted(logs, "rendered test log" if run.data.format in RENDERED else "test log"),
+        counted(logs, "rendered test log" if run.data.format in RENDERED else "test log")
+        + ("" if run.alike_logs is None else " cut from the same recordings and alike"),
         f"{run.data.frames.get('test', 0):,} test frames",
     )
     return ", ".join(parts)
