@@ -277,7 +277,7 @@ def _pictures_of(codec: Any, packet: Any, *, what: int, forgiven: bool) -> list[
     named = f"packet {what} after its keyframe" if what else "its keyframe"
     try:
         with complaints() as said:
-            pictures = codec.decode(packet)
+            pictures: list[Any] = codec.decode(packet)
     except library().FFmpegError as error:
         if forgiven:
             return []

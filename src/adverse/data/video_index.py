@@ -182,7 +182,7 @@ def _counted_times(
     decoded = [packet.decoded for packet, shown in zip(packets, is_shown, strict=True) if shown]
     known = np.array([at for at in decoded if at is not None], np.int64)
     if len(known) == len(decoded) and (np.diff(known) > 0).all():
-        return known * unit_s
+        return np.asarray(known * unit_s, np.float64)
     return np.arange(len(decoded)) / float(rate)
 
 
@@ -340,7 +340,7 @@ def _listed(video: OpenVideo, structure: Structure | Chunks | None) -> int:
         return [*structure.blocks.values()][stream.index]
     if isinstance(structure, Chunks):  # its header counts empty chunks, which give no packet
         said = stream.frames if stream.frames < _NOT_SAID else 0
-        return max(structure.filled[stream.index], said - structure.empty[stream.index])
+        return max(structure.filled[stream.index], int(said) - structure.empty[stream.index])
     return frames_of_tracks(video.path).get(stream.id, 0)
 
 
