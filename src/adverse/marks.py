@@ -210,11 +210,12 @@ class RelationMark:
 
 @dataclass(frozen=True)
 class MetricMark:
-    """How a metric is named, and the range that its values keep to."""
+    """How a metric is named, the range that its values keep to, and which end of it is the good one."""
 
     title: str
     lowest: float = 0.0
     highest: float = 1.0
+    lower_is_better: bool = False
 
     def __post_init__(self) -> None:
         if not self.lowest < self.highest:

@@ -116,3 +116,55 @@ def test_one_doubled_time_costs_its_group_and_no_other_time(tmp_path: Path) -> N
     assert np.allclose(index.times_s[others], np.array(others) / 25)
     seen = shown(path, list(range(48)))
     assert {number for number, image in seen.items() if isinstance(image, str)} == set(range(12, 24))
+
+
+def _moved(data: bytes, at: int, by: bytes) -> bytes:
+    return data[:at] + by + data[at + len(by) :]
+
+
+FRAGMENTS = {"container": {"movflags": "frag_keyframe+empty_moov"}}
+
+
+@pytest.mark.parametrize(
+    ("made", "box", "away", "by", "words"),
+    [
+        ({}, b"stts", 8, b"\0\0\0\1\0\0\0\x20", "48 frames by stsz, 32 by stts"),
+        ({}, b"stsz", 8, b"\0\0\0\0\0\0\0\x20", "32 frames by stsz, 48 by"),
+        ({}, b"ctts", 64, b"\0\1\0\0", "long before or after it is decoded"),
+        ({}, b"elst", 12, b"\0\0\1\0", "another length than its track"),
+        ({}, b"elst", 16, b"\0\0\x50\0", "beyond the end of its track"),
+        (FRAGMENTS, b"mdat", -4, b"\xff", "called b'mdat'"),
+        (FRAGMENTS, b"traf", 0, b"x", "called b'xraf'"),
+        (FRAGMENTS, b"trun", 11, b"\2", "a run of 2 frames"),
+    ],
+)
+def test_tables_and_fragments_of_mp4_must_agree(
+    made: dict[str, Any], box: bytes, away: int, by: bytes, words: str, tmp_path: Path
+) -> None:
+    path = film(tmp_path / "a.mp4", **made)
+    assert len(index_video(path, 1.0)) == 48
+    data = path.read_bytes()
+    path.write_bytes(_moved(data, data.rindex(box) + away, by))
+    with pytest.raises(DataError, match="damaged, so its frames cannot be numbered") as caught:
+        index_video(path, 1.0)
+    assert words in str(caught.value.got)
+
+
+def test_empty_chunks_of_avi_repeat_a_picture_and_are_no_frames(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.avi", codec="mpeg4", b_frames=0)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"00dc", data.index(b"movi"))
+    at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+    at += at % 2
+    data[at:at] = b"00dc\0\0\0\0"
+    for name in (b"RIFF", b"movi"):
+        size = data.index(name) + (4 if name == b"RIFF" else -4)
+        told = int.from_bytes(data[size : size + 4], "little") + 8
+        data[size : size + 4] = told.to_bytes(4, "little")
+    count = data.index(b"vids") + 32  # dwLength: chunks, empty ones too
+    data[count : count + 4] = (49).to_bytes(4, "little")
+    del data[data.index(b"idx1", at) :]
+    data[4:8] = (len(data) - 8).to_bytes(4, "little")
+    path.write_bytes(data)
+    index = index_video(path, 1.0)
+    assert np.allclose(index.times_s, [0, *np.arange(2, 49) / 25])

@@ -183,7 +183,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         "48 frames, as its header",
     ),
     "cut.mkv": (lambda path: _cut(path, 0.4), "s, as its header says"),
-    "cut.avi": (lambda path: _cut(path, 0.9, codec="mpeg4"), "48 frames, as its header"),
+    "cut.avi": (lambda path: _cut(path, 0.9, codec="mpeg4"), "bytes, as its header"),
     "audio.mp4": (_audio, "the video has no pictures"),
     "secret.mp4": (lambda path: film(path, container=SECRET), "the video is encrypted"),
     "still.avi": (_no_rate, "are nonsense"),

@@ -27,3 +27,8 @@ def test_without_a_buffer_there_is_no_tolerance() -> None:
 def test_a_tolerance_is_a_number_from_0_up(value: object) -> None:
     with pytest.raises(StudyError, match="stop_tolerance_m has a value it cannot take"):
         read_robot({"control_radius_m": 2.0, "safety_radius_m": 1.0, "stop_tolerance_m": value})
+
+
+def test_words_say_what_the_robot_is_told_late() -> None:
+    assert Robot(2.0, 1.5).late_words == ""
+    assert Robot(2.0, 1.5, latency_s=0.2).words.endswith("least; it knows of an image 0.2 s later.")

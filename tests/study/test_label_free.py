@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import adverse
+from adverse.analysis.pairing import pair
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.pages.view.app import routes
@@ -114,7 +115,13 @@ def test_agreement_is_the_share_of_clean_answers_that_are_found_again(study: Pat
         assert "recall" not in row
         seen.add(row["agreement"])
         interval = row["agreement_interval"]
-        assert interval["low"] <= row["agreement"] <= interval["high"]
+        if row["group"] == "baseline":
+            assert (interval["low"], interval["why"].split(":")[0]) == (None, "by construction")
+        else:
+            assert interval["low"] <= row["agreement"] <= interval["high"]
+    for row in summary["rows"]:  # no doubt of the clean figure, which is 1, enters those of mutations
+        if row["group"] != "baseline" and row["area"] == row["robust_area"] and row["robustness_interval"]:
+            assert row["robust_area_interval"]["low"] == pytest.approx(row["robustness_interval"]["low"])
     assert 1.0 in seen  # clean, by construction
     assert min(seen) < 0.5
     with (run / "results" / "plain_metrics.csv").open() as file:
@@ -215,3 +222,17 @@ def test_words_leave_names_and_markup_alone() -> None:
     assert (
         page_words(page) == '<a href="#recall" title="agreement">agreement</a><script>let recall = 1</script>'
     )
+
+
+def test_runs_are_compared_only_where_their_clean_answers_are_the_same(study: Path, tmp_path: Path) -> None:
+    """A system that sees less has less to lose: against its own answers it would look better."""
+    adverse.run(study, tmp_path / "dim", detectors={"ours": Dim()}, workers=0)
+    run = study.parent / "run"
+    for after in (tmp_path / "dim", tmp_path / "score"):
+        if after.name == "score":
+            other = study.parent / "score.yaml"
+            other.write_text(study.read_text().replace(f"score: {SCORE}", "score: 0.4"))
+            adverse.run(other, after, detectors={"ours": Bright()}, workers=0)
+        with pytest.raises(StudyError, match="each against clean answers of its own") as caught:
+            pair(run, after, {})
+        assert "truth: {from: NAME" in str(caught.value.fix)

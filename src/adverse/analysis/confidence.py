@@ -74,8 +74,11 @@ def confidence(
     conditions: Mapping[str, float],
     at_0: Mapping[Key, tuple[Ratios, ...]],
     covers: Mapping[Key, frozenset[str]],
+    itself: bool = False,
 ) -> Confidence:
     """Return how sure every figure of a SUT is.
+
+    `itself`: its clean answers are the truth, so that its clean area is 1 whatever the logs.
 
     `curves` are the settings that ran; `compared`, for each of them and for the worst cases (Any, AnyMild),
     the curves whose worst it is, over the same frames, the baseline first; `weights` those of the mutations
@@ -103,6 +106,7 @@ def confidence(
             wanted["expected"] = Expected(mixed, tuple(conditions.values()))
         found = estimate(wanted, resamples)
         sure = {name: interval(one, confidence=resamples.confidence) for name, one in found.items()}
+        sure |= _constructed(sure, baseline) if itself else {}
         clean = {first: sure[f"clean {number}"] for number, first in enumerate(firsts)}
         for name in names:
             sample, whole = found[f"area {name}"], clean[compared[level, name][0]]
@@ -126,6 +130,15 @@ def confidence(
     robust_areas, shares, others = (_no_surer(one, covers) for one in (robust_areas, shares, others))
     areas |= {key: robust_areas[key] for key in areas.keys() - curves.keys()}
     return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
+
+
+def _constructed(sure: Mapping[str, Interval], baseline: str) -> dict[str, Interval]:
+    """Return clean figures that are 1 by construction without the doubt that few logs give them."""
+    return {
+        name: replace(one, low=one.value, high=one.value)
+        for name, one in sure.items()
+        if one.value == 1.0 and (name.startswith("clean ") or name.endswith(f" {baseline}"))
+    }
 
 
 def _no_surer(found: Mapping[Key, Interval], covers: Mapping[Key, frozenset[str]]) -> dict[Key, Interval]:

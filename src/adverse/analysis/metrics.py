@@ -62,6 +62,7 @@ def _rows(
     found = intervals(wanted, resamples) if resamples is not None and wanted else {}
     values = {setting: float(part.total.sum() / part.weight.sum()) for setting, part in defined.items()}
     whole = values.get(detections.baseline)
+    lower = metric.metric is not None and metric.metric.lower_is_better
     rows = []
     for setting, group in store.groups.items():
         value = values.get(setting)
@@ -73,7 +74,9 @@ def _rows(
             "setting": setting,
             "group": group,
             "value": value,
-            "share": value / whole if value is not None and whole else None,
+            "lower_is_better": lower,
+            "over_clean": value - whole if value is not None and whole is not None else None,
+            "share": value / whole if value is not None and whole and not lower else None,
             "status": "insufficient" if value is None else statuses.get(setting, "ok"),
             "logs": int(np.count_nonzero(scores[setting].weight)),
             "frames": int(detections.counted(setting).sum()),

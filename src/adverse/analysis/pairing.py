@@ -53,6 +53,8 @@ class Pairing:
     """What is in one of the runs alone, in words."""
     notes: tuple[str, ...]
     """What else differs between the runs, in words."""
+    basis: tuple[str, ...] = ()
+    """What the figures of both runs rest on, in words; empty for annotated, whole recordings."""
 
     @property
     def task(self) -> str:
@@ -79,6 +81,7 @@ def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
         not left_out,
         (*only, *_only_settings(before, after), *left_out),
         tuple(_notes(before, after, settings, pairs)),
+        tuple(_basis(before.run)),
     )
 
 
@@ -97,11 +100,18 @@ def _refuse_other_questions(first: Store, second: Store) -> None:
         raise StudyError(
             "one of the runs is label-free: recall and agreement are different things",
             where=f"{first.folder.path} and {second.folder.path}",
-            got=" and ".join(
-                "annotations" if s.run.truth is None else s.run.truth.name for s in (first, second)
-            ),
+            got=" and ".join(_reference_words(store) for store in (first, second)),
             wanted="both compared with annotations, or both with clean answers",
             fix="Run both studies with truth:, or both without.",
+        )
+    if first.run.truth is not None and _reference(first) != _reference(second):
+        raise StudyError(
+            "the runs are label-free, each against clean answers of its own",
+            where=f"{first.folder.path} and {second.folder.path}",
+            got=" and ".join(_reference_words(store) for store in (first, second)),
+            wanted="the same answers in both: a system that sees less has less to lose and would look better",
+            fix="Give both studies one reference, the same model with the same score: truth: {from: NAME, "
+            "score: 0.5}. Or put both systems into one study with it.",
         )
     for key, words in MUST_AGREE.items():
         asked = [getattr(store.run, key) for store in (first, second)]
@@ -113,6 +123,19 @@ def _refuse_other_questions(first: Store, second: Store) -> None:
                 wanted="the same in both",
                 fix=f"Give both studies the same {key}: and run one of them again; only results are redone.",
             )
+
+
+def _reference(store: Store) -> tuple[str, float] | None:
+    """Return what the clean answers of a label-free run are: whose, and from which score on."""
+    truth = store.run.truth
+    return None if truth is None else (store.run.sut(truth.sut).fingerprint, truth.score)
+
+
+def _reference_words(store: Store) -> str:
+    truth = store.run.truth
+    if truth is None:
+        return "annotations"
+    return f"{truth.name} (version {store.run.sut(truth.sut).fingerprint[:12]})"
 
 
 def _short(value: object) -> str:
@@ -217,10 +240,7 @@ def _contents(store: Store) -> dict[str, str]:
     parts: dict[str, list[str]] = {log: [] for log in log_of.values()}
     troubles = store.troubles()
     refused = troubles.filter(pc.equal(troubles["status"], "quarantined")).select(["frame", "setting"])
-    own = (
-        store.run.truth is not None
-    )  # each version is compared with its own clean answers, or the reference's
-    for table in (frames, refused) if own else (frames, store.truth_rows, refused):
+    for table in (frames, store.truth_rows, refused):
         for row in table.to_pylist():
             if row["frame"] in log_of:
                 parts[log_of[row["frame"]]].append(repr(row))
@@ -236,14 +256,6 @@ def _notes(
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
     words += _evaluated_otherwise(first.run, second.run, suts)
-    sources = [store.run.truth for store in (first, second)]
-    if sources[0] is not None and sources[1] is not None:
-        names = [truth.name for truth in sources if truth is not None]
-        prints = [s.run.sut(s.run.truth.sut).fingerprint for s in (first, second) if s.run.truth is not None]
-        if names[0] != names[1] or prints[0] != prints[1]:
-            words.append(f"label-free, each with clean answers of its own: {names[0]}, and {names[1]}")
-        else:
-            words.append(f"label-free: both are compared with {names[0]}")
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:
         words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")
@@ -258,6 +270,13 @@ def _notes(
     if any(change == "the seed changed" for change in words):
         words.append("mutations that draw at random drew differently, which adds to every difference")
     return words
+
+
+def _basis(run: Run) -> Iterator[str]:
+    if run.truth is not None:
+        yield f"Label-free: both runs are compared with {run.truth.name}, not with annotations."
+    if run.alike_logs is not None:
+        yield f"Of the first run {run.alike_logs}."
 
 
 def _evaluated_otherwise(first: Run, second: Run, suts: Sequence[tuple[str, str]]) -> Iterator[str]:

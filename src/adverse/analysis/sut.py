@@ -23,6 +23,7 @@ from adverse.analysis.score import Status, SutScores, score_sut
 from adverse.analysis.slices import slice_rows
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
+from adverse.curves.interval import CONSTRUCTED
 from adverse.curves.quantities import Ratios
 from adverse.levels.context import Context
 from adverse.levels.outcomes import AT_0, Outcomes
@@ -70,7 +71,8 @@ def analyze_sut(
     detections = sut_detections(store, sut)
     scores = score_sut(store, detections, context, levels)
     conditions = store.run.conditions
-    sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
+    itself = store.run.truth is not None and store.run.truth.sut == sut
+    sure = None if resamples is None else _confidence(store, scores, resamples, conditions, itself=itself)
     statuses = _statuses(scores)
     costs, people = required_of(store, detections, statuses)
     rows = [_row(asdict(scored.row), sure) for scored in scores.scored]
@@ -98,6 +100,9 @@ def analyze_sut(
     if conditions:
         fpr_max = store.run.fpr_max
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
+    if itself:
+        for table in (rows, *more.values()):
+            _without_own_intervals(table)
     return SutResults(
         sut,
         rows,
@@ -119,6 +124,18 @@ def analyze_sut(
         more,
         violations,
     )
+
+
+def _without_own_intervals(rows: Sequence[dict[str, Any]]) -> None:
+    """Take the intervals off what is so by construction: the reference agrees with itself on clean frames.
+
+    Resampled logs cannot doubt it; "1.000 (0.74 to 1.00)" would be about nothing.
+    """
+    for row in rows:
+        for name in list(row) if row.get("group") == "baseline" else ():
+            interval = row[name] if name.endswith("_interval") else None
+            if interval and row.get(name.removesuffix("_interval")) in (0.0, 1.0):
+                row[name] = {**interval, "low": None, "high": None, "status": "refused", "why": CONSTRUCTED}
 
 
 def _statuses(scores: SutScores) -> dict[str, Status]:
@@ -143,7 +160,12 @@ def _row(row: dict[str, Any], sure: Confidence | None) -> dict[str, Any]:
 
 
 def _confidence(
-    store: Store, scores: SutScores, resamples: Resamples, conditions: Mapping[str, float]
+    store: Store,
+    scores: SutScores,
+    resamples: Resamples,
+    conditions: Mapping[str, float],
+    *,
+    itself: bool,
 ) -> Confidence:
     fpr_max = store.run.fpr_max
     made: dict[tuple[int, bool], Ratios] = {}
@@ -179,4 +201,5 @@ def _confidence(
         conditions=conditions,
         at_0=at_0,
         covers=covers,
+        itself=itself,
     )

@@ -86,6 +86,7 @@ def read_place(
     """Return the data set, the data section that reads it, and a title for it."""
     from adverse import plugins
     from adverse.data.formats import guess, guessed_options, read_format
+    from adverse.data.video_file import SUFFIXES
     from adverse.study.plan import read_dataset
     from adverse.study.spec import read_study
 
@@ -96,6 +97,8 @@ def read_place(
     if format_name is None:
         guessed = guess(path, registry.all("dataset"))
         reader, options, how = guessed.format, guessed.options, "recognized by its folders"
+        if path.suffix.lower() in SUFFIXES and path.is_file():
+            how = "recognized by its name"
         if guessed.elsewhere:
             how = f"found at {guessed.elsewhere}"
     else:

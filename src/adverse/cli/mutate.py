@@ -94,7 +94,7 @@ def mutate(
     style_model: StyleModel = None,
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
-    """Apply mutations to an image, a folder or a data set.
+    """Apply mutations to an image, a folder, a video or a data set.
 
     \b
     Examples:
@@ -104,6 +104,7 @@ def mutate(
         adverse mutate study.yaml --sheet sheet.png --key row3/000123
         adverse mutate walk.mp4 --sheet sheet.png -m first-look
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
+        adverse mutate walk.mp4 mutated -m "gaussian_blur(sigma_px=2)"
         adverse mutate study.yaml mutated
         adverse mutate study.yaml augmented --mix clean=1,mutated=2
         adverse mutate study.yaml augmented --mix clean=1,stylized=1 --styles paintings
@@ -120,11 +121,12 @@ def mutate(
         _sheet_of_data(source, sheet, given, key)
         if target is None:
             return
-    if source.is_dir() or is_study:
+    if source.is_dir() or is_study or _is_video(source):
         from adverse.study.export import export_job
 
         if target is None:
             raise StudyError("no output was given", fix="Give OUT, a folder.")
+        _refuse_one_file(target)
         shares, how = _shares(mix, styles, alpha, style_model)
         unmutated = shares is not None and not shares.mutated
         dataset, job = export_job(_as_study(source, given), may_be_empty=unmutated)
@@ -139,6 +141,20 @@ def mutate(
     image = ImageFile(source)
     depth_m = _depth(image, depth, depth_scale, invalid_depth or "refuse")
     _one(image(), mutation or [], target, sheet, seed or 0, key or source.stem, depth_m)
+
+
+def _refuse_one_file(target: Path) -> None:
+    from adverse.data.images import SUFFIXES as IMAGES
+    from adverse.data.video_file import SUFFIXES
+
+    if target.suffix.lower() in {*IMAGES, *SUFFIXES} and not target.is_dir():
+        raise StudyError(
+            "many images go to a folder",
+            where="OUT",
+            got=str(target),
+            wanted="the name of a folder; each frame is written as an image",
+            fix=f"Say {target.with_suffix('').name}. One frame on a sheet: --sheet SHEET.png --key FRAME.",
+        )
 
 
 def _is_video(source: Path) -> bool:
@@ -237,12 +253,13 @@ def write_copies(
 
 
 def _as_study(source: Path, given: Mapping[str, Any]) -> StudyFile:
-    """Return the study of a file, or one made up around a folder of images; `given` wins."""
+    """Return the study of a file, or one made up around a video or folder of images; `given` wins."""
     from adverse.strict_yaml import read_yaml
     from adverse.study.spec import study_from
 
-    if source.is_dir():
-        data = {"format": "folder", "root": str(source.resolve())}
+    if source.is_dir() or _is_video(source):
+        kind = "folder" if source.is_dir() else "video"
+        data = {"format": kind, "root": str(source.resolve())}
         study: dict[str, Any] = {"name": "mutate", "data": data}
     else:
         study = read_yaml(source).data

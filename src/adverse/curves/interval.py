@@ -23,6 +23,8 @@ from scipy import special
 
 Status = Literal["ok", "few logs", "refused"]
 
+CONSTRUCTED = "by construction: the reference is compared with itself"
+"""Why a figure of a label-free run has no interval."""
 FEW_LOGS = 20
 """Below this many independent logs an interval is shown with a warning."""
 

@@ -35,6 +35,9 @@ _STRICT = {"err_detect": "crccheck+explode"}
 _IN_ORDER = {"strict": "strict"}
 """H.264 frames wait until none can come before them; else the decoder guesses, and drops late ones."""
 
+_REMEMBERING = frozenset({"mjpeg", "vp8"})
+"""Codecs whose decoders keep tables through a jump, so that damage could show one picture or another."""
+
 
 @lru_cache(maxsize=1)
 def library() -> Any:
@@ -124,6 +127,18 @@ def open_video(path: Path) -> OpenVideo:
     stream.thread_type = "NONE"
     stream.codec_context.thread_count = 1
     return OpenVideo(path, container, stream)
+
+
+def decoder_as_new(codec: Any) -> Any:
+    """Return the decoder to use after a jump: another one where it keeps tables of what came before."""
+    if codec.name not in _REMEMBERING:
+        return codec
+    new = library().CodecContext.create(codec.name, "r")
+    new.options, new.thread_type, new.thread_count = codec.options, "NONE", 1
+    new.extradata, new.codec_tag = codec.extradata, codec.codec_tag
+    for name in ("color_range", "colorspace", "color_primaries", "color_trc"):
+        setattr(new, name, getattr(codec, name))
+    return new
 
 
 def _demuxer(path: Path) -> str:

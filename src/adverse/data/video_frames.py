@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -22,7 +22,16 @@ import numpy as np
 
 from adverse.content import Stamp, stamp
 from adverse.data.images import Decoded, Size
-from adverse.data.video_file import COPY_AGAIN, OpenVideo, complaints, library, open_video, versions, where
+from adverse.data.video_file import (
+    COPY_AGAIN,
+    OpenVideo,
+    complaints,
+    decoder_as_new,
+    library,
+    open_video,
+    versions,
+    where,
+)
 from adverse.data.video_index import VideoIndex, index_video
 from adverse.errors import DataError, one_line
 from adverse.types import Image
@@ -208,20 +217,26 @@ class VideoReader:
         """Feed the packets of a group to a decoder without a past; each bears its position as its time."""
         begin, end = int(self.index.begin[group]), int(self.index.end[group])
         packets = self._packets_from(begin, jump=jump)
-        stamps = self.index.packet_stamps
+        stamps, codec = self.index.packet_stamps, None
         for at in range(begin, end):
             packet = next(packets)
             packet.pts = packet.dts = at
+            codec = codec or decoder_as_new(packet.stream.codec_context)
             leads = stamps[at] < stamps[begin]  # it rests on the group before, which this decoder never saw
-            yield from _pictures_of(packet.decode, what=at - begin, forgiven=bool(leads))
+            yield from _pictures_of(codec, packet, what=at - begin, forgiven=bool(leads))
         if self._video is not None:
-            codec = self._video.stream.codec_context
-            yield from _pictures_of(lambda: codec.decode(None), what=end - begin, forgiven=False)
+            yield from _pictures_of(codec, None, what=end - begin, forgiven=False)
 
     def _packets_from(self, begin: int, *, jump: bool) -> Iterator[Any]:
         """Give the packets from a position on, to a decoder that is as new."""
         at, packets = self._landed(begin) if jump else self._from_the_start()
-        for packet in packets:
+        while True:
+            try:
+                packet = next(packets, None)
+            except library().FFmpegError as error:
+                raise _AstrayError from error
+            if packet is None:
+                raise _AstrayError
             if not packet.size:
                 continue
             if at >= len(self.index.packet_places) or self.index.packet_places[at] != _place(packet):
@@ -229,7 +244,6 @@ class VideoReader:
             if at >= begin:
                 yield packet
             at += 1
-        raise _AstrayError
 
     def _from_the_start(self) -> tuple[int, Iterator[Any]]:
         if self._video is not None:
@@ -258,12 +272,12 @@ class VideoReader:
         return self._from_the_start()
 
 
-def _pictures_of(decode: Callable[[], list[Any]], *, what: int, forgiven: bool) -> list[Any]:
-    """Return what the decoder gives for a packet; raise _DamagedError unless it is without a fault."""
+def _pictures_of(codec: Any, packet: Any, *, what: int, forgiven: bool) -> list[Any]:
+    """Return what the decoder gives for a packet (None: at the end); raise _DamagedError at any fault."""
     named = f"packet {what} after its keyframe" if what else "its keyframe"
     try:
         with complaints() as said:
-            pictures = decode()
+            pictures: list[Any] = codec.decode(packet)
     except library().FFmpegError as error:
         if forgiven:
             return []

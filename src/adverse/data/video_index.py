@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.avi import check_chunks
+from adverse.data.avi import Chunks, count_chunks
 from adverse.data.matroska import Structure, read_structure
+from adverse.data.mp4 import frames_of_tracks
 from adverse.data.video_file import (
     CONVERT,
     COPY_AGAIN,
@@ -36,10 +37,17 @@ from adverse.errors import DataError, one_line
 
 _LACKING_S = 0.5
 """A video that ends so much before its header says is cut off."""
+_NOT_SAID = 1 << 30
+"""What FFmpeg writes for the number of frames of an AVI that it cannot go back in."""
+_LEADING = 5
+"""Frames that are decoded before one that is shown before them, at most, by what encoders do."""
 _REORDERED = 16
 """Frames that a codec moves by at most."""
 _CODED_ORDER = frozenset({"h264", "hevc"})
 """Codecs whose packets are in the order of decoding and carry no times of showing in AVI."""
+_BEGINNINGS = {"mjpeg": b"\xff\xd8", "mpeg4": b"\0\0\1", "mpeg2video": b"\0\0\1", "mpeg1video": b"\0\0\1"}
+"""How packets begin whose decoders look for the next picture elsewhere; in MP4 and MOV, where a table says
+where they lie."""
 
 Ints = NDArray[np.int64]
 
@@ -84,6 +92,8 @@ class VideoIndex:
 @dataclass(frozen=True)
 class _Packet:
     stamp: int | None
+    decoded: int | None
+    """When it is decoded: in AVI its number, with empty packets, which repeat a picture."""
     place: tuple[int, int]
     key: bool
     shown: bool
@@ -123,7 +133,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     position = places[is_shown][np.argsort(stamps[is_shown], kind="stable")]
     packet_frames = np.full(len(packets), -1, np.int64)
     packet_frames[position] = np.arange(len(position))
-    shown_s = np.arange(len(position)) / float(rate) if counted else stamps[position] * unit_s
+    shown_s = _counted_times(packets, is_shown, unit_s, rate) if counted else stamps[position] * unit_s
     times_s = shown_s - shown_s[0]
     _check_times(path, times_s)
     key = np.array([packet.key for packet in packets])
@@ -165,6 +175,17 @@ def _doubtful_times(packets: list[_Packet]) -> list[int]:
     ]
 
 
+def _counted_times(
+    packets: list[_Packet], is_shown: NDArray[np.bool_], unit_s: float, rate: Any
+) -> NDArray[np.float64]:
+    """Return when frames without times are shown: as far apart as their packets, else at the rate."""
+    decoded = [packet.decoded for packet, shown in zip(packets, is_shown, strict=True) if shown]
+    known = np.array([at for at in decoded if at is not None], np.int64)
+    if len(known) == len(decoded) and (np.diff(known) > 0).all():
+        return np.asarray(known * unit_s, np.float64)
+    return np.arange(len(decoded)) / float(rate)
+
+
 def _known_times(packets: list[_Packet]) -> Ints:
     """Return the time of each packet; one without has that of the packet before, and is not trusted."""
     stamps = [packet.stamp for packet in packets]
@@ -199,7 +220,15 @@ def _out_of_order(group: Ints) -> dict[int, str]:
 def _first_picture(video: OpenVideo) -> Any:
     """Return the first frame that decodes; what stops the decoder before it is said."""
     av, problem = library(), "no packet gives a picture"
-    for packet in video.container.demux(video.stream):
+    packets = video.container.demux(video.stream)
+    while True:
+        try:
+            packet = next(packets, None)
+        except av.FFmpegError as error:
+            problem = one_line(error)
+            break
+        if packet is None:
+            break
         if packet.size and packet.has_sidedata("encryption_info"):
             raise _encrypted(video.path)
         try:
@@ -218,15 +247,16 @@ def _first_picture(video: OpenVideo) -> Any:
     )
 
 
-def _packets(video: OpenVideo, structure: Structure | None, *, closed: bool) -> Iterator[_Packet]:
+def _packets(video: OpenVideo, structure: Structure | Chunks | None, *, closed: bool) -> Iterator[_Packet]:
     """Go through the packets; those in parts of the file whose own checksum fails are damaged.
 
     With `closed` groups begin only where no frame is shown before its keyframe and rests on the group before.
     """
     av, codec = library(), video.stream.codec_context
     hidden_frames, extra = codec.name == "vp8", bytes(codec.extradata or b"")
+    beginning = _BEGINNINGS.get(codec.name, b"") if "mov" in video.container.format.name else b""
     units = _UnitsOf(codec.name, _length_bytes(codec.name, extra)) if codec.name in _CODED_ORDER else None
-    failed_at = np.array(structure.failed if structure else [], np.int64).ravel()
+    failed_at = np.array(structure.failed if isinstance(structure, Structure) else [], np.int64).ravel()
     try:
         for packet in video.container.demux(video.stream):
             if not packet.size:
@@ -238,11 +268,13 @@ def _packets(video: OpenVideo, structure: Structure | None, *, closed: bool) -> 
                 kinds = units.kinds(bytes(packet))
                 key = key and units.begins_afresh(kinds or [], closed=closed)
                 problem = "the parts of its packet do not fill it" if kinds is None else None
+            if beginning and not bytes(packet).startswith(beginning):
+                problem = "its packet does not begin as one does"
             if packet.is_corrupt:
                 problem = "the container calls its packet damaged"
             elif np.searchsorted(failed_at, place[0], side="right") % 2:
                 problem = "the checksum of its cluster fails"
-            yield _Packet(packet.pts, place, key, not hidden, packet.is_discard, problem)
+            yield _Packet(packet.pts, packet.dts, place, key, not hidden, packet.is_discard, problem)
     except av.FFmpegError as error:
         raise DataError(
             "the video ends in the middle",
@@ -293,19 +325,29 @@ class _UnitsOf:
         return heads if at == len(packet) else None
 
 
-def _structure(video: OpenVideo) -> Structure | None:
-    """Check the structure of containers in which FFmpeg passes over damage; return that of Matroska."""
+def _structure(video: OpenVideo) -> Structure | Chunks | None:
+    """Check the structure of containers in which FFmpeg passes over damage; return what it lists."""
     name = video.container.format.name
     if name == "avi":
-        check_chunks(video.path)
+        return count_chunks(video.path)
     return read_structure(video.path) if "matroska" in name else None
 
 
-def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure | None) -> None:
+def _listed(video: OpenVideo, structure: Structure | Chunks | None) -> int:
+    """Return how many packets the container lists, shown or not; 0 where it does not say."""
+    stream = video.stream
+    if isinstance(structure, Structure):
+        return [*structure.blocks.values()][stream.index]
+    if isinstance(structure, Chunks):  # its header counts empty chunks, which give no packet
+        said = stream.frames if stream.frames < _NOT_SAID else 0
+        return max(structure.filled[stream.index], int(said) - structure.empty[stream.index])
+    return frames_of_tracks(video.path).get(stream.id, 0)
+
+
+def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure | Chunks | None) -> None:
     """Raise where the header says of more frames, or of a longer time, than there is."""
     stream = video.stream
-    wanted = stream.frames if structure is None else [*structure.blocks.values()][stream.index]
-    got = len(packets)
+    wanted, got = _listed(video, structure), len(packets)
     if not packets or got < wanted:
         raise DataError(
             "the video is cut off",
@@ -336,7 +378,7 @@ def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool
     if not len(shown):
         raise bad_times(path, "no frame that is shown")
     cut = [at for at, packet in enumerate(packets) if packet.trimmed]
-    if any(shown[0] + _REORDERED < at < shown[-1] - _REORDERED for at in cut):
+    if any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut):
         raise DataError(
             "the times of the video are damaged, so its frames cannot be numbered",
             where=where(path),
@@ -349,6 +391,8 @@ def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool
 def _said_duration_s(video: OpenVideo) -> float | None:
     """Return how long the header says that the pictures last; the file's own length where it has no sound."""
     stream, container = video.stream, video.container
+    if container.format.name == "avi" and stream.frames >= _NOT_SAID:
+        return None
     if stream.duration is not None:
         return float(stream.duration * stream.time_base)
     if len(container.streams) == 1 and container.duration is not None:

@@ -67,20 +67,24 @@ class Track(NamedTuple):
         return int((np.diff(seen) > 1).sum())
 
 
-@metric(title="flicker: times lost and found again, per object that is found", highest=math.inf)
+@metric(title="times lost and found again, per object that is found", highest=math.inf, lower_is_better=True)
 def flicker(given: LevelInput) -> LogScores:
     """Count how often an object is lost and found again within its track."""
     return _mean(given, [(track.log, track.losses()) for track in tracks(given) if track.seen.any()])
 
 
-@metric(title="longest gap in seconds, mean over objects that are found", highest=math.inf)
+@metric(title="seconds, mean over objects that are found", highest=math.inf, lower_is_better=True)
 def longest_gap(given: LevelInput) -> LogScores:
     """Average the longest time that an object is lost after it was first seen."""
     rows = [(track.log, max(track.gaps_s(), default=0.0)) for track in tracks(given) if track.seen.any()]
     return _mean(given, rows)
 
 
-@metric(title="seconds until an object is first found; never: as long as it is there", highest=math.inf)
+@metric(
+    title="seconds until an object is first found; never: as long as it is there",
+    highest=math.inf,
+    lower_is_better=True,
+)
 def time_to_first(given: LevelInput) -> LogScores:
     """Average how long an object is there before it is first seen."""
     rows = []
@@ -90,9 +94,7 @@ def time_to_first(given: LevelInput) -> LogScores:
     return _mean(given, rows)
 
 
-@metric(
-    title="distance in metres at which an object is first found, mean over objects found", highest=math.inf
-)
+@metric(title="metres at which an object is first found, mean over objects found", highest=math.inf)
 def distance_at_first(given: LevelInput) -> LogScores:
     """Average how far away objects are when they are first seen."""
     rows = []
@@ -103,7 +105,7 @@ def distance_at_first(given: LevelInput) -> LogScores:
     return _mean(given, rows)
 
 
-@metric(title="stable range: metres up to which an object is found every time, mean", highest=math.inf)
+@metric(title="metres up to which an object is found every time, mean", highest=math.inf)
 def stable_range(given: LevelInput) -> LogScores:
     """Average the distance up to which an object is seen in every frame."""
     rows = [(track.log, track.stable_m()) for track in tracks(given)]

@@ -210,13 +210,19 @@ def level(
 
 
 def metric(
-    *, title: str, lowest: float = 0.0, highest: float = 1.0, name: str | None = None
+    *,
+    title: str,
+    lowest: float = 0.0,
+    highest: float = 1.0,
+    lower_is_better: bool = False,
+    name: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function `f(LevelInput) -> LogScores` as a metric of detections at one threshold.
 
-    Its values lie between `lowest` and `highest`.
+    Its values lie between `lowest` and `highest`. Where lower is better, as with a delay, tables have the
+    difference from clean frames in place of the share of the clean figure that survives.
     """
-    mark_of_metric = MetricMark(title, lowest, highest)
+    mark_of_metric = MetricMark(title, lowest, highest, lower_is_better)
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         _check_one_parameter(plain, "LevelInput")

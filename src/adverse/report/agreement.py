@@ -28,6 +28,7 @@ WORDS = {
     "true boxes": "clean answers",
     "false positives": "new detections",
     "false positive": "new detection",
+    "FP/image": "new/image",
     "false alarms": "new detections",
     "false alarm": "new detection",
     "true positives": "answers found again",
@@ -66,7 +67,7 @@ def words(text: str) -> str:
 
 
 def _one(found: re.Match[str]) -> str:
-    said = WORDS[found[0].lower()]
+    said = WORDS.get(found[0]) or WORDS[found[0].lower()]
     return said[0].upper() + said[1:] if found[0][0].isupper() else said
 
 

@@ -27,6 +27,7 @@ from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import area_words, marked_name
 from adverse.report.stopped import stopped_basis
 from adverse.report.table import Cell, Column, Table, Tone, broken_heading
+from adverse.robot.profile import Robot
 from adverse.store.read import CONFIDENCE
 from adverse.store.run import Run
 from adverse.text import CLEAN, SCORE_WORDS, apart, counted, shown
@@ -287,7 +288,8 @@ def stop_lines(summary: Summary, run: Run) -> list[str]:
         return []
     rate = f"{known[0].sensitivity:.2g} false alarms per image"
     head = f"stops in time ({known[0].level}, at {rate}; areas: at any):"
-    return [head, *(_cost_line(one) for one in known)]
+    late = Robot(**run.robot).late_words if run.robot else ""
+    return [head, *(_cost_line(one) for one in known), *([f"  the robot: {late}"] if late else [])]
 
 
 def _cost_line(one: StopCosts) -> str:

@@ -77,6 +77,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     """Return what a reader must know besides the differences: how sure they are, what was not compared."""
     few = any(change.difference and change.difference.status == "few logs" for change in comparison.changes)
     lines = [method(comparison) + (" ~: few logs." if few else "")]
+    lines += comparison.pairing.basis
     alone = [change for change in comparison.of("not told") if change.why.startswith("alone")]
     if alone:
         lines.append(
@@ -256,6 +257,7 @@ def render_comparison(comparison: Comparison) -> str:
         title=" and ".join(dict.fromkeys(shown(store.run.name) for store in (pairing.first, pairing.second))),
         headline=headline(comparison),
         method=method(comparison),
+        basis=comparison.pairing.basis,
         parts=parts,
         whole=comparison_table(comparison),
         only=[shown(text, longest=400) for text in pairing.only],

@@ -15,6 +15,7 @@ from adverse.report.galleries import Failure
 from adverse.report.survival import SurvivalFigure, limits_of, mild_settings, survival_figure
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Verdict
+from adverse.robot.profile import Robot
 from adverse.store.run import Run
 from adverse.text import counted, shown
 
@@ -73,7 +74,7 @@ def first_screen(
             if head.conditions
         ),
         stops,
-        _stop_words(stops) if stops else "",
+        _stop_words(stops, run) if stops else "",
         failure,
         _failure_words(failure) if failure else "",
         _untested(summary, coverage),
@@ -113,13 +114,14 @@ def _tested(run: Run, logs: int) -> str:
         counted(len(run.suts), "system"),
         *([f"{kind} {', '.join(judged[:NAMED_CLASSES])}{more}"] if run.task == "detection" else []),
         counted(len(run.mutations), "condition"),
-        counted(logs, "rendered test log" if run.data.format in RENDERED else "test log"),
+        counted(logs, "rendered test log" if run.data.format in RENDERED else "test log")
+        + ("" if run.alike_logs is None else " cut from the same recordings and alike"),
         f"{run.data.frames.get('test', 0):,} test frames",
     )
     return ", ".join(parts)
 
 
-def _stop_words(stops: Stopping) -> str:
+def _stop_words(stops: Stopping, run: Run) -> str:
     worst = stops.lines[-1]
     late = (
         "never stops in time"
@@ -128,7 +130,10 @@ def _stop_words(stops: Stopping) -> str:
         if math.isinf(worst.latest_m)
         else f"stops up to {worst.latest_m:.1f} m late"
     )
-    text = f"In closed loop, at {stops.sensitivity:.2g} false alarms per image. With {worst.words} it {late}"
+    behind = Robot(**run.robot).late_words if run.robot else ""
+    learns = f"; {behind}" if behind else ""
+    rate = f"{stops.sensitivity:.2g} false alarms per image"
+    text = f"In closed loop, at {rate}{learns}. With {worst.words} it {late}"
     if stops.better is None:
         return f"{text}."
     other, stopped = stops.better

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adverse.curves.interval import CONSTRUCTED
+
 FEW_LOGS = "few logs"
 
 
@@ -30,6 +32,8 @@ def interval_or_reason(interval: Mapping[str, Any] | None, spec: str = ".2f", un
     >>> interval_or_reason({"low": None, "high": None, "status": "refused", "why": "fewer than 3 logs"})
     'no interval: fewer than 3 logs'
     """
+    if interval and interval["why"] == CONSTRUCTED:
+        return CONSTRUCTED
     if interval and interval["status"] == "refused":
         return f"no interval: {interval['why']}"
     if not interval:

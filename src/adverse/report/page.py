@@ -56,6 +56,7 @@ from adverse.report.tradeoffs import figures, level_words
 from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.gate import saved_rules, saved_verdicts
 from adverse.requirements.verdicts import Verdict
+from adverse.robot.profile import Robot
 from adverse.store.folder import BENCHMARK, sut_log
 from adverse.store.read import Store
 from adverse.store.run import kill_remarks
@@ -223,6 +224,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         "report.html",
         basis=agreement.basis(store.run) or stopped_basis(summary),
         looks=tables.looks,
+        robot_words=Robot(**store.run.robot).words if store.run.robot else "",
         title=shown(summary.data["study"]),
         run=store.run,
         first=first_screen(

@@ -133,13 +133,25 @@ def metric_tables(summary: Summary) -> list[Table]:
         _matrix(
             summary,
             name,
-            f"{name}: {title}, {SURVIVES}",
-            [row for row in rows if row["metric"] == name],
+            _metric_title(name, title, mine),
+            mine,
             "value",
             "share",
         )
         for name, title in summary.data.get("metric_titles", {}).items()
+        if (mine := [row for row in rows if row["metric"] == name])
     ]
+
+
+def _metric_title(name: str, title: str, rows: Sequence[Row]) -> str:
+    words = name.replace("_", " ")
+    named = title if title.startswith(words) else f"{words}: {title}"
+    return f"{named}; lower is better" if _lower(rows[0]) else f"{named}, {SURVIVES}"
+
+
+def _lower(row: Row) -> bool:
+    """Tell whether lower values of a metric are better; results of earlier versions do not say."""
+    return bool(row.get("lower_is_better"))
 
 
 def adr_table(summary: Summary) -> Table | None:
@@ -343,9 +355,9 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
     left = math.nan if row[share] is None else row[share]
     return Cell(
         row[value],
-        details=(interval_or_reason(row.get(f"{value}_interval")), *_at_0(row, value)),
+        details=(interval_or_reason(row.get(f"{value}_interval")), *_at_0(row, value), *_over_clean(row)),
         note=_note(row, value, share),
-        share=None if row["group"] == "baseline" else left,
+        share=None if row["group"] == "baseline" or _lower(row) else left,
         marks=marks,
     )
 
@@ -354,6 +366,12 @@ def _at_0(row: Row, value: str) -> list[str]:
     """Return the same figure at tolerance 0, in words; nothing where there is none."""
     strict = row.get(f"{value}_at_0")
     return [] if strict is None else [f"{strict:.3f} at 0 m"]
+
+
+def _over_clean(row: Row) -> list[str]:
+    """Return how much a metric that should be low is above that on clean frames, in words."""
+    over = row.get("over_clean") if _lower(row) and row["group"] != "baseline" else None
+    return [] if over is None else [f"{over:+.3f} against clean"]
 
 
 def _note(row: Row, value: str, share: str) -> str:

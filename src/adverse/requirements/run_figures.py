@@ -125,6 +125,8 @@ class RunFigures:
         doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
         if self.store.run.truth is not None:
             doubts.append(f"label-free: compared with {self.store.run.truth.name}, not with annotations")
+        if self.store.run.alike_logs is not None:
+            doubts.append(self.store.run.alike_logs)
         killed = kill_remarks({name: n for name, n in self.store.run.kills.items() if name == sut})
         faults = fault_remarks(sut, counts) if counts else ()
         return (*faults, *killed, *doubts, *self._mutation_remarks)

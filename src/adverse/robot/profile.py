@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from adverse.errors import StudyError, suggestion
+from adverse.text import counted
 
 LATE = ("latency_s", "drop_rate", "coast_frames", "association_m")
 """What stands between the detector and the controller."""
@@ -83,6 +84,32 @@ class Robot:
         rest = {name: value for name, value in asdict(self).items() if name not in LATE}
         known = {field.name: field.default for field in fields(self)}
         return rest | {name: value for name, value in late.items() if value != known[name]}
+
+    @property
+    def late_words(self) -> str:
+        """What stands between the detector and the controller, in words; empty where nothing does.
+
+        >>> Robot(2.0, 1.5, latency_s=0.3, drop_rate=0.1, coast_frames=5).late_words
+        'it knows of an image 0.3 s later, 10% of images are lost, a tracker keeps objects for 5 frames'
+        """
+        parts = (
+            f"it knows of an image {self.latency_s:g} s later" if self.latency_s else "",
+            f"{100 * self.drop_rate:.3g}% of images are lost" if self.drop_rate else "",
+            f"a tracker keeps objects for {counted(int(self.coast_frames), 'frame')}"
+            if self.coast_frames
+            else "",
+        )
+        return ", ".join(filter(None, parts))
+
+    @property
+    def words(self) -> str:
+        """The robot in a sentence, with what it is told late."""
+        late = f"; {self.late_words}" if self.late_words else ""
+        return (
+            f"The robot drives at up to {self.max_speed_mps:g} m/s, brakes with "
+            f"{-self.min_acceleration_mps2:.3g} m/s2, and keeps {self.control_radius_m:g} m from people, "
+            f"{self.safety_radius_m:g} m at the least{late}."
+        )
 
     @property
     def buffer_m(self) -> float:

@@ -53,6 +53,10 @@ class OperatingPoint:
         return f"sensitivity {self.sensitivity:g}"
 
 
+PIECES = "(data: cut) and alike"
+"""What the warning of a run says whose logs are pieces of few recordings."""
+
+
 @dataclass(frozen=True)
 class TruthSource:
     """Whose answers to clean frames stand in for a truth that nobody annotated, and from which score on."""
@@ -165,6 +169,11 @@ class Run:
         for setting in self.mutations:
             found.setdefault(setting.family, []).append(setting.id)
         return found
+
+    @property
+    def alike_logs(self) -> str | None:
+        """What to know of logs that were cut out of few recordings; None where they were not."""
+        return next((line for line in self.warnings if PIECES in line), None)
 
     def part(self, settings: Collection[str], suts: Collection[str]) -> Run:
         """Return the run as if it had some settings and SUTs only; chances of others are forgotten."""

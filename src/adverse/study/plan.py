@@ -18,6 +18,7 @@ from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.plugins.options import relative_to
 from adverse.store.journal import RunEntry
+from adverse.store.run import PIECES
 from adverse.study.depth_maps import study_depth
 from adverse.study.job import StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
@@ -213,7 +214,7 @@ def _alike(file: StudyFile, whole: Dataset, dataset: Dataset) -> list[str]:
     these = "this recording" if recordings == 1 else "these recordings"
     return [
         (
-            f"the {logs} test logs are pieces of {of} (data: cut) and alike: intervals tell how sure a "
+            f"the {logs} test logs are pieces of {of} {PIECES}: intervals tell how sure a "
             f"figure is for {these}, not for others"
         )
     ]

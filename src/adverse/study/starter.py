@@ -28,6 +28,7 @@ from adverse.suts.decoders import DECODERS
 from adverse.suts.fetched import fetch, in_a_study, real_model, real_models
 from adverse.suts.guess import GuessedModel, class_map, guess_onnx
 from adverse.suts.score_cuts import declared_cuts
+from adverse.text import counted
 from adverse.types import Dataset, Detections, Frame, Image, LabelMap
 
 SHOWN = 4
@@ -73,7 +74,6 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         "data": {
             "format": guessed.format.name,
             **_relative(given, folder),
-            **cut_into_logs(dataset, assumed),
         },
         "suts": [sut],
     }
@@ -98,6 +98,8 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
             assumed += _left_out(checked)
         if linked(dataset):
             study["metrics"] = ["flicker", "longest_gap", "time_to_first"]
+    if "loop" not in study.get("levels", ()):  # where a robot drives, a log is a drive
+        study["data"] |= cut_into_logs(dataset, assumed)
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
@@ -358,8 +360,9 @@ def _text(study: Mapping[str, Any], assumed: Sequence[str], tried: Sequence[str]
     plain = yaml.safe_dump(
         dict(study), sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
     )
+    size = f"{counted(checked.images, 'image')} in {counted(checked.logs, 'log')}"
     head = [
-        f"# {checked.images} images in {checked.logs} logs. Check what was assumed, then: adverse run",
+        f"# {size}. Check what was assumed, then: adverse run",
         *(f"# - {line}" for line in assumed),
         *(["# Ways to show images to the model, by AP50 over all classes in one order:"] if tried else []),
         *(f"#   {line}" for line in tried),

@@ -32,6 +32,7 @@ from adverse.pages.view.thumbnails import Thumbnails
 from adverse.report.agreement import basis, page_words
 from adverse.report.run_tables import level_label, level_tables
 from adverse.serving import assets, json_answer, templates_of
+from adverse.store.run import Run
 from adverse.text import CLEAN, counted, setting_text, shown, without_paths
 
 UNKNOWN_SIZE = (640, 480)
@@ -243,7 +244,7 @@ def _both(name: str, page: Page, run: ExploredRun, templates: jinja2.Environment
         query = request.query_params
         pick = None if name == "grid" else picked(run, query)
         made = template.render(
-            page=page(query), pick=pick, detection=run.detection, basis=basis(run.store.run)
+            page=page(query), pick=pick, detection=run.detection, basis=_basis(run.store.run)
         )
         return HTMLResponse(made if run.store.run.truth is None else page_words(made))
 
@@ -251,6 +252,13 @@ def _both(name: str, page: Page, run: ExploredRun, templates: jinja2.Environment
         return json_answer(page(request.query_params))
 
     return [Route(f"/{name}", html), Route(f"/{name}.json", twin)]
+
+
+def _basis(run: Run) -> str:
+    """Return what the figures of a run rest on, where that is not annotated logs recorded as such."""
+    alike = run.alike_logs
+    parts = (basis(run), None if alike is None else f"{alike[0].upper()}{alike[1:]}.")
+    return " ".join(part for part in parts if part is not None)
 
 
 def _picture(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
