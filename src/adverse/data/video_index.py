@@ -337,7 +337,7 @@ def _listed(video: OpenVideo, structure: Structure | Chunks | None) -> int:
     """Return how many packets the container lists, shown or not; 0 where it does not say."""
     stream = video.stream
     if isinstance(structure, Structure):
-        return [*structure.blocks.values()][stream.index]
+        return int([*structure.blocks.values()][stream.index])
     if isinstance(structure, Chunks):  # its header counts empty chunks, which give no packet
         said = stream.frames if stream.frames < _NOT_SAID else 0
         return max(structure.filled[stream.index], int(said) - structure.empty[stream.index])
