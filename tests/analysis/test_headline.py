@@ -260,7 +260,7 @@ def test_clean_figures_have_their_intervals_in_eighty_columns(
     one = headline(summary, store.run, level)
     names = [pattern.format(number) for number in range(count)]
     unsure = {"low": None, "high": None, "status": "refused", "why": "", "logs": 2}
-    ends = {"low": 0.25, "high": 0.75, "status": "few logs", "confidence": 0.95}
+    ends = {"low": 0.25, "high": 0.75, "status": "few logs", "why": "", "confidence": 0.95}
     clean = {name: (number + 1) / 1000 for number, name in enumerate(names)}
 
     def copies(condition: Condition) -> Condition:
