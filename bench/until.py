@@ -12,21 +12,24 @@ each with a true figure of its own, dropped when its rule is settled; the clean 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from adverse.curves.bootstrap import draw
-from adverse.curves.group_sequential import Spending, boundaries, look_confidence
+from adverse.curves.group_sequential import Spending
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.curves.quantities import Area, Ratios
 from adverse.curves.studentized import intervals
-from adverse.requirements.until import LEAST_LOGS, LOOKS, staged
+from adverse.requirements.rules import Rule
+from adverse.requirements.until import LOOKS, UntilPlan, settle, staged
+from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.seeds import generator
 
 LOGS, FRAMES, LEVELS = 40, 12, 15
 MUTATIONS = 9
+MEASURES = {"violations": "violations", "recall": "recall", "area": "recall", "alarms": "recall"}
+"""What a rule is called that settles by the interval of such a figure, and nothing else."""
 
 
 class World(NamedTuple):
@@ -122,29 +125,23 @@ def limit_of(world: World, seed: int) -> float:
     return float(areas(safety, efficiency)) + world.limit
 
 
-class Looks(NamedTuple):
-    """How many logs of either kind there are at each look, and the confidence of its intervals."""
-
-    counts: list[tuple[int, int]]
-    sure: list[float]
-
-
-def looks_of(spending: Spending) -> Looks:
+def plan_of(spending: Spending) -> UntilPlan:
     """Return the looks of a run of as many logs of either kind."""
-    parts = staged(range(LOGS), range(LOGS), LOOKS)  # type: ignore[arg-type]
-    ends = np.cumsum([[len(one) for one in part] for part in parts], axis=0)
-    counts = [(int(p), int(n)) for p, n in ends]
-    found = boundaries([sum(count) / (2 * LOGS) for count in counts], kind=spending)
-    return Looks(counts, [look_confidence(z) for z in found])
+    parts = staged(range(LOGS), range(LOGS), LOOKS)
+    ends = np.cumsum([[len(logs) for logs in part] for part in parts], axis=0)
+    return UntilPlan((), tuple((int(p), int(n)) for p, n in ends), spending, (), {"fixed_thresholds": True})
 
 
-def until(at: Callable[[tuple[int, int], float], str], looks: Looks) -> tuple[str, int]:
-    """Return the verdict, and after how many looks: FAIL at any, PASS with enough logs."""
-    for number, (count, sure) in enumerate(zip(*looks, strict=True), start=1):
-        said = at(count, sure)
-        if said == "FAIL" or (said == "PASS" and min(count) >= LEAST_LOGS):
-            return said, number
-    return "INCONCLUSIVE", len(looks.counts)
+def until(world: World, logs: Logs, limit: float, plan: UntilPlan, bootstrap: int) -> tuple[str, float]:
+    """Return the verdict of a run that stops when it is clear, and the share of logs that it took."""
+    limits = {"at_most": limit} if world.kind == "violations" else {"at_least": limit}
+    rule = Rule.model_validate({"measure": MEASURES[world.kind], "setting": "clean", **limits})
+    for look, count in enumerate(plan.counts):
+        interval = measured(world, logs, count, plan.confidence(look), bootstrap)
+        verdict = Verdict("", "", limit, None, interval, Outcome(outcome(world, interval, limit)))
+        for settled in settle(plan, look, (0, rule), [verdict], {}).values():
+            return str(settled.verdict.outcome), count[0] / LOGS
+    raise AssertionError("the last look settles everything")
 
 
 def main() -> None:
@@ -160,25 +157,24 @@ def main() -> None:
     for world in WORLDS:
         for spending in ("obrien-fleming", "pocock"):
             row(world, spending, given)
-    print("\n| studies | same verdicts | opposite | images |\n|---|---|---|---|", flush=True)
-    for kind, limit in (("recall", 0.6), ("violations", 0.2)):
+    print(
+        "\n| studies | open with all logs | same verdicts | opposite | images |\n|---|---|---|---|---|",
+        flush=True,
+    )
+    for kind, limit in (("recall", 0.6), ("violations", 0.2), ("area", 0.5)):
         studies(kind, limit, given)
 
 
 def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
     """Print one world."""
-    looks, limit = looks_of(spending), limit_of(world, given.seed)
+    plan, limit = plan_of(spending), limit_of(world, given.seed)
     said, whole, used = [], [], []
     for number in range(given.repetitions):
         logs = drawn(world, generator(given.seed, "until bench", world.name, str(number)))
-
-        def at(count: tuple[int, int], sure: float, logs: Logs = logs) -> str:
-            return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
-
-        verdict, taken = until(at, looks)
+        verdict, share = until(world, logs, limit, plan, given.bootstrap)
         said.append(verdict)
-        used.append(looks.counts[taken - 1][0] / LOGS)
-        whole.append(at((LOGS, LOGS), 0.95))
+        used.append(share)
+        whole.append(outcome(world, measured(world, logs, (LOGS, LOGS), 0.95, given.bootstrap), limit))
     verdicts, wholes = np.array(said), np.array(whole)
     true = world.true if world.kind not in ("area", "alarms") else limit - world.limit
     keeps = true <= limit if world.kind == "violations" else true >= limit
@@ -195,8 +191,8 @@ def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
 
 def studies(kind: str, limit: float, given: argparse.Namespace) -> None:
     """Print studies of one SUT under nine mutations, whose true figures are spread over all there are."""
-    looks = looks_of("obrien-fleming")
-    same = opposite = verdicts = 0
+    plan = plan_of("obrien-fleming")
+    same = opposite = verdicts = undecided = 0
     images = []
     for study in range(given.studies):
         rng = generator(given.seed, "studies", kind, str(study))
@@ -204,20 +200,16 @@ def studies(kind: str, limit: float, given: argparse.Namespace) -> None:
         for true in rng.uniform(0.02, 0.98, MUTATIONS):
             world = World("", kind, float(true), limit)
             logs = drawn(world, rng)
-
-            def at(count: tuple[int, int], sure: float, world: World = world, logs: Logs = logs) -> str:
-                return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
-
-            verdict, taken = until(at, looks)
-            whole = at((LOGS, LOGS), 0.95)
-            used.append(looks.counts[taken - 1][0] / LOGS)
+            verdict, share = until(world, logs, limit, plan, given.bootstrap)
+            whole = outcome(world, measured(world, logs, (LOGS, LOGS), 0.95, given.bootstrap), limit)
+            used.append(share)
             verdicts, same = verdicts + 1, same + (verdict == whole)
             opposite += {verdict, whole} == {"PASS", "FAIL"}
+            undecided += whole == "INCONCLUSIVE"
         images.append((sum(used) + max(used)) / (MUTATIONS + 1))
     name = f"{kind} under {MUTATIONS} mutations, limit {limit:g}"
-    print(
-        f"| {name} | {same / verdicts:.2%} of {verdicts} | {opposite} | {np.mean(images):.0%} |", flush=True
-    )
+    cells = f"{undecided / verdicts:.0%} | {same / verdicts:.2%} of {verdicts} | {opposite}"
+    print(f"| {name} | {cells} | {np.mean(images):.1%} |", flush=True)
 
 
 if __name__ == "__main__":
