@@ -12,15 +12,16 @@ each with a true figure of its own, dropped when its rule is settled; the clean 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from adverse.curves.bootstrap import draw
+from adverse.curves.bootstrap import Sample, draw, estimate
 from adverse.curves.group_sequential import Spending
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.curves.quantities import Area, Ratios
-from adverse.curves.studentized import intervals
+from adverse.curves.studentized import interval
 from adverse.requirements.rules import Rule
 from adverse.requirements.until import LOOKS, UntilPlan, settle, staged
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -55,13 +56,16 @@ WORLDS = (
 """Of areas the limit is given as a distance from the true one, which is that of very many logs."""
 
 
-class Logs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Logs:
     """What logs say: `hits` of `trials` (P,) with people; alarms (N, K) of those without, found (P, K)."""
 
     hits: np.ndarray
     trials: np.ndarray
     found: np.ndarray
     alarms: np.ndarray
+    samples: dict[tuple[int, int], Sample] = field(default_factory=dict)
+    """Resampled areas of the first logs of either kind."""
 
 
 def drawn(world: World, rng: np.random.Generator, logs: int = LOGS) -> Logs:
@@ -97,20 +101,21 @@ def measured(world: World, logs: Logs, count: tuple[int, int], sure: float, boot
     positive, negative = count
     if world.kind in ("violations", "recall"):
         return korn_graubard(logs.hits[:positive], logs.trials[:positive], confidence=sure)
-    names = [f"{number:03}" for number in range(positive + negative)]
-    resamples = draw(names, ["+"] * positive + ["-"] * negative, seed=1, count=bootstrap)
-    area = Area((curve(logs, positive, negative),))
-    return intervals({"area": area}, resamples, confidence=sure)["area"]
+    if count not in logs.samples:
+        names = [f"{number:03}" for number in range(positive + negative)]
+        resamples = draw(names, ["+"] * positive + ["-"] * negative, seed=1, count=bootstrap)
+        logs.samples[count] = estimate({"area": Area((curve(logs, *count),))}, resamples)["area"]
+    return interval(logs.samples[count], confidence=sure)
 
 
-def outcome(world: World, interval: Interval, limit: float) -> str:
+def outcome(world: World, figure: Interval, limit: float) -> str:
     """Return PASS, FAIL or neither: both ends keep the limit, or none does."""
-    if interval.low is None or interval.high is None:
+    if figure.low is None or figure.high is None:
         return "INCONCLUSIVE"
     if world.kind == "violations":
-        kept = [interval.low <= limit, interval.high <= limit]
+        kept = [figure.low <= limit, figure.high <= limit]
     else:
-        kept = [interval.low >= limit, interval.high >= limit]
+        kept = [figure.low >= limit, figure.high >= limit]
     return "PASS" if all(kept) else "INCONCLUSIVE" if any(kept) else "FAIL"
 
 
@@ -137,8 +142,8 @@ def until(world: World, logs: Logs, limit: float, plan: UntilPlan, bootstrap: in
     limits = {"at_most": limit} if world.kind == "violations" else {"at_least": limit}
     rule = Rule.model_validate({"measure": MEASURES[world.kind], "setting": "clean", **limits})
     for look, count in enumerate(plan.counts):
-        interval = measured(world, logs, count, plan.confidence(look), bootstrap)
-        verdict = Verdict("", "", limit, None, interval, Outcome(outcome(world, interval, limit)))
+        figure = measured(world, logs, count, plan.confidence(look), bootstrap)
+        verdict = Verdict("", "", limit, None, figure, Outcome(outcome(world, figure, limit)))
         for settled in settle(plan, look, (0, rule), [verdict], {}).values():
             return str(settled.verdict.outcome), count[0] / LOGS
     raise AssertionError("the last look settles everything")
@@ -155,8 +160,7 @@ def main() -> None:
     print("| world | spending | PASS | FAIL | false PASS | false FAIL | same | opposite | logs |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for world in WORLDS:
-        for spending in ("obrien-fleming", "pocock"):
-            row(world, spending, given)
+        rows(world, given)
     print(
         "\n| studies | open with all logs | same verdicts | opposite | images |\n|---|---|---|---|---|",
         flush=True,
@@ -165,17 +169,25 @@ def main() -> None:
         studies(kind, limit, given)
 
 
-def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
-    """Print one world."""
-    plan, limit = plan_of(spending), limit_of(world, given.seed)
-    said, whole, used = [], [], []
+def rows(world: World, given: argparse.Namespace) -> None:
+    """Print one world, by either spending."""
+    plans: dict[Spending, UntilPlan] = {name: plan_of(name) for name in ("obrien-fleming", "pocock")}
+    said: dict[Spending, list[tuple[str, float]]] = {name: [] for name in plans}
+    limit, whole = limit_of(world, given.seed), []
     for number in range(given.repetitions):
         logs = drawn(world, generator(given.seed, "until bench", world.name, str(number)))
-        verdict, share = until(world, logs, limit, plan, given.bootstrap)
-        said.append(verdict)
-        used.append(share)
+        for name, plan in plans.items():
+            said[name].append(until(world, logs, limit, plan, given.bootstrap))
         whole.append(outcome(world, measured(world, logs, (LOGS, LOGS), 0.95, given.bootstrap), limit))
-    verdicts, wholes = np.array(said), np.array(whole)
+    for name, found in said.items():
+        print_row(world, name, limit, found, np.array(whole))
+
+
+def print_row(
+    world: World, spending: Spending, limit: float, found: list[tuple[str, float]], wholes: np.ndarray
+) -> None:
+    """Print verdicts, and the shares of logs that they took, beside those of all logs."""
+    verdicts, used = np.array([verdict for verdict, _ in found]), [share for _, share in found]
     true = world.true if world.kind not in ("area", "alarms") else limit - world.limit
     keeps = true <= limit if world.kind == "violations" else true >= limit
     at_limit = true == limit
