@@ -54,6 +54,24 @@ class Quiet:
         pass
 
 
+class Killed(Quiet):
+    """Dies as the process would, once some units of the second round are done."""
+
+    def __init__(self, units: int = 1) -> None:
+        super().__init__()
+        self.rounds, self.units = 0, units
+
+    def begin(self, total: int, done: int) -> None:
+        super().begin(total, done)
+        self.rounds += 1
+
+    def advance(self, statuses: Any) -> None:
+        super().advance(statuses)
+        self.units -= self.rounds == 2
+        if not self.units:
+            raise SystemExit(137)
+
+
 def inline(_logs: Path) -> InlineEngine:
     return InlineEngine()
 
@@ -117,7 +135,9 @@ def test_nothing_is_asked_twice_and_the_answer_stays(folder: Path, found: StudyL
     assert whole_table(again).csv() == whole_table(found).csv()
 
 
-def test_a_search_that_was_stopped_goes_on_to_the_same_answer(folder: Path, found: StudyLimits) -> None:
+def test_a_search_that_was_killed_and_stopped_goes_on_to_the_same_answer(
+    folder: Path, found: StudyLimits
+) -> None:
     class Once(Quiet):
         """Stops the search softly in its second round."""
 
@@ -133,6 +153,8 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_answer(folder: Path, foun
     only = {"rules": [{**RULE, "sut": "keen"}], "conditions": [{"brightness": {"scale": SCALES}}]}
     stop, file = Stop(), study(folder, limits=only)
     stopped = Once(stop)
+    with pytest.raises(SystemExit):
+        search_limits(file, folder / "stopped", inline, watch=Killed(), stop=Stop())
     assert search_limits(file, folder / "stopped", inline, watch=stopped, stop=stop) is None
     again = search_limits(file, folder / "stopped", inline, watch=Quiet(), stop=Stop())
     assert again is not None

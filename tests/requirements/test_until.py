@@ -47,7 +47,7 @@ from adverse.study.plan import read_dataset
 from adverse.study.run import run_study
 from adverse.study.spec import StudyFile, study_with
 from adverse.types import Image
-from requirements.test_limits import Quiet
+from requirements.test_limits import Killed, Quiet
 
 LOGS = 26
 SHOWN = ("brightness(scale=0.3)", "brightness(scale=0.6)")
@@ -270,28 +270,12 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
     assert "go on to the whole study" in untold[1].reason
 
 
-class Killed(Quiet):
-    """Dies as the process would, once some units of the second round are done."""
-
-    begun = units = 0
-
-    def begin(self, total: int, done: int) -> None:
-        super().begin(total, done)
-        self.begun += 1
-
-    def advance(self, statuses: Any) -> None:
-        super().advance(statuses)
-        self.units += self.begun == 2
-        if self.units == 3:
-            raise SystemExit(137)
-
-
 def test_a_kill_in_the_middle_of_a_look_changes_no_verdict_and_the_whole_study_uses_what_is_there(
     folder: Path, run: UntilRun, whole: Path
 ) -> None:
     out, watch = folder / "killed", Quiet()
     with pytest.raises(SystemExit):
-        until(folder, "killed", Killed())
+        until(folder, "killed", Killed(3))
     again = until(folder, "killed")
     assert again is not None
     assert again.plain() == run.plain()
