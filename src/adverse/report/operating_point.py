@@ -9,7 +9,7 @@ from dataclasses import replace
 from adverse.analysis.score import ANY_MILD
 from adverse.curves.interval import Interval, interval_cells
 from adverse.curves.operating_point import POWER
-from adverse.report.chart import Axis, Band, Chart, Line, Mark, Panel, PanelSize
+from adverse.report.chart import BLANK, Axis, Band, Chart, Line, Mark, Panel, PanelSize
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, setting_cell
@@ -306,7 +306,7 @@ def _cells(figures: PointFigures) -> tuple[Cell, ...]:
         _efficiency_cell(figures.efficiency),
         Cell(
             str(figures.outcome),
-            f"{MARKS[figures.outcome]} {figures.outcome}",
+            f"{MARKS[figures.outcome]}{BLANK}{figures.outcome}",
             tone=TONES[figures.outcome],
             note=figures.reason,
         ),

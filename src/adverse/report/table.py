@@ -332,8 +332,7 @@ def _html_cell(column: Column, cell: Cell) -> str:
     if column.drawn:
         return f'<td class="drawn">{cell.drawing}</td>'
     shade = cell.share is not None and not math.isnan(cell.share) and f"s{shade_of(cell.share)}"
-    known = (column.align == "left" and "left", column.no_wrap and "whole", cell.tone, shade)
-    classes = " ".join(name for name in known if name)
+    classes = " ".join(name for name in (column.align == "left" and "left", cell.tone, shade) if name)
     kind = f' class="{classes}"' if classes else ""
     note = f' title="{_html(cell.note)}"' if cell.note else ""
     small = "".join(f"<small>{_html(text)}</small>" for text in cell.details if text)
