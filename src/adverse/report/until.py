@@ -29,8 +29,8 @@ def verdict_table(run: UntilRun) -> Table:
 
 def _row(one: LookVerdict) -> tuple[Cell, ...]:
     verdict, interval = one.verdict, one.verdict.interval
-    ends = "-" if interval is None else interval.text(".3f") or "-"
-    sure = () if interval is None else (f"at this look {100 * interval.confidence:.6g}%",)
+    ends = "" if interval is None else interval.text(".3f")
+    below = f"at this look {100 * interval.confidence:.6g}%" if interval and ends else verdict.reason
     outcome = str(verdict.outcome)
     return (
         Cell(verdict.name),
@@ -38,7 +38,7 @@ def _row(one: LookVerdict) -> tuple[Cell, ...]:
         Cell(one.look, "-" if one.look is None else str(one.look)),
         Cell(sum(one.logs), f"{one.logs[0]} + {one.logs[1]}"),
         Cell(verdict.measured),
-        Cell(ends, details=sure, note=verdict.reason),
+        Cell(ends or "-", details=(below,), note=verdict.reason),
     )
 
 
