@@ -76,7 +76,7 @@ def plan_of(store: Store) -> UntilPlan:
     for kind, logs in zip(("positive", "negative"), kinds, strict=True):
         order = generator(store.run.seed, KEY, kind).permutation(len(logs))
         logs[:] = [logs[number] for number in order.tolist()]
-    parts = staged(*kinds, LOOKS)
+    parts = staged(kinds[0], kinds[1], LOOKS)
     ends = np.cumsum([[len(logs) for logs in part] for part in parts], axis=0).tolist()
     stages = tuple((*positive, *negative) for positive, negative in parts)
     return UntilPlan(stages, tuple(map(tuple, ends)), "obrien-fleming", (), {"fixed_thresholds": True})
