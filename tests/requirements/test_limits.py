@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,9 @@ def test_page_and_tables_say_the_same(found: StudyLimits) -> None:
     assert table.headings == ["condition", "keen", "dull"]
     keen = found.limits[0]
     assert table.texts()[0][1] == keen.condition.words(keen.result.limit)
+    unknown = replace(keen, values={0: None}, result=replace(keen.result, limit=None))
+    told = domain_table(replace(found, limits=(unknown, *found.limits[1:])), found.rules[0])
+    assert told.texts()[0][1] == "not measured"  # not that it does not hold
     page = render_limits(found)
     assert page.count("<svg") == 1
     assert f"{found.settings} settings were run" in page
