@@ -12,21 +12,25 @@ each with a true figure of its own, dropped when its rule is settled; the clean 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from adverse.curves.bootstrap import draw
-from adverse.curves.group_sequential import Spending, boundaries, look_confidence
+from adverse.curves.bootstrap import Sample, draw, estimate
+from adverse.curves.group_sequential import Spending
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.curves.quantities import Area, Ratios
-from adverse.curves.studentized import intervals
-from adverse.requirements.until import LEAST_LOGS, LOOKS, staged
+from adverse.curves.studentized import interval
+from adverse.requirements.rules import Rule
+from adverse.requirements.until import LOOKS, UntilPlan, settle, staged
+from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.seeds import generator
 
 LOGS, FRAMES, LEVELS = 40, 12, 15
 MUTATIONS = 9
+MEASURES = {"violations": "violations", "recall": "recall", "area": "recall", "alarms": "recall"}
+"""What a rule is called that settles by the interval of such a figure, and nothing else."""
 
 
 class World(NamedTuple):
@@ -52,13 +56,16 @@ WORLDS = (
 """Of areas the limit is given as a distance from the true one, which is that of very many logs."""
 
 
-class Logs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Logs:
     """What logs say: `hits` of `trials` (P,) with people; alarms (N, K) of those without, found (P, K)."""
 
     hits: np.ndarray
     trials: np.ndarray
     found: np.ndarray
     alarms: np.ndarray
+    samples: dict[tuple[int, int], Sample] = field(default_factory=dict)
+    """Resampled areas of the first logs of either kind."""
 
 
 def drawn(world: World, rng: np.random.Generator, logs: int = LOGS) -> Logs:
@@ -94,20 +101,21 @@ def measured(world: World, logs: Logs, count: tuple[int, int], sure: float, boot
     positive, negative = count
     if world.kind in ("violations", "recall"):
         return korn_graubard(logs.hits[:positive], logs.trials[:positive], confidence=sure)
-    names = [f"{number:03}" for number in range(positive + negative)]
-    resamples = draw(names, ["+"] * positive + ["-"] * negative, seed=1, count=bootstrap)
-    area = Area((curve(logs, positive, negative),))
-    return intervals({"area": area}, resamples, confidence=sure)["area"]
+    if count not in logs.samples:
+        names = [f"{number:03}" for number in range(positive + negative)]
+        resamples = draw(names, ["+"] * positive + ["-"] * negative, seed=1, count=bootstrap)
+        logs.samples[count] = estimate({"area": Area((curve(logs, *count),))}, resamples)["area"]
+    return interval(logs.samples[count], confidence=sure)
 
 
-def outcome(world: World, interval: Interval, limit: float) -> str:
+def outcome(world: World, figure: Interval, limit: float) -> str:
     """Return PASS, FAIL or neither: both ends keep the limit, or none does."""
-    if interval.low is None or interval.high is None:
+    if figure.low is None or figure.high is None:
         return "INCONCLUSIVE"
     if world.kind == "violations":
-        kept = [interval.low <= limit, interval.high <= limit]
+        kept = [figure.low <= limit, figure.high <= limit]
     else:
-        kept = [interval.low >= limit, interval.high >= limit]
+        kept = [figure.low >= limit, figure.high >= limit]
     return "PASS" if all(kept) else "INCONCLUSIVE" if any(kept) else "FAIL"
 
 
@@ -122,29 +130,23 @@ def limit_of(world: World, seed: int) -> float:
     return float(areas(safety, efficiency)) + world.limit
 
 
-class Looks(NamedTuple):
-    """How many logs of either kind there are at each look, and the confidence of its intervals."""
-
-    counts: list[tuple[int, int]]
-    sure: list[float]
-
-
-def looks_of(spending: Spending) -> Looks:
+def plan_of(spending: Spending) -> UntilPlan:
     """Return the looks of a run of as many logs of either kind."""
-    parts = staged(range(LOGS), range(LOGS), LOOKS)  # type: ignore[arg-type]
-    ends = np.cumsum([[len(one) for one in part] for part in parts], axis=0)
-    counts = [(int(p), int(n)) for p, n in ends]
-    found = boundaries([sum(count) / (2 * LOGS) for count in counts], kind=spending)
-    return Looks(counts, [look_confidence(z) for z in found])
+    parts = staged(range(LOGS), range(LOGS), LOOKS)
+    ends = np.cumsum([[len(logs) for logs in part] for part in parts], axis=0)
+    return UntilPlan((), tuple((int(p), int(n)) for p, n in ends), spending, (), {"fixed_thresholds": True})
 
 
-def until(at: Callable[[tuple[int, int], float], str], looks: Looks) -> tuple[str, int]:
-    """Return the verdict, and after how many looks: FAIL at any, PASS with enough logs."""
-    for number, (count, sure) in enumerate(zip(*looks, strict=True), start=1):
-        said = at(count, sure)
-        if said == "FAIL" or (said == "PASS" and min(count) >= LEAST_LOGS):
-            return said, number
-    return "INCONCLUSIVE", len(looks.counts)
+def until(world: World, logs: Logs, limit: float, plan: UntilPlan, bootstrap: int) -> tuple[str, float]:
+    """Return the verdict of a run that stops when it is clear, and the share of logs that it took."""
+    limits = {"at_most": limit} if world.kind == "violations" else {"at_least": limit}
+    rule = Rule.model_validate({"measure": MEASURES[world.kind], "setting": "clean", **limits})
+    for look, count in enumerate(plan.counts):
+        figure = measured(world, logs, count, plan.confidence(look), bootstrap)
+        verdict = Verdict("", "", limit, None, figure, Outcome(outcome(world, figure, limit)))
+        for settled in settle(plan, look, (0, rule), [verdict], {}).values():
+            return str(settled.verdict.outcome), count[0] / LOGS
+    raise AssertionError("the last look settles everything")
 
 
 def main() -> None:
@@ -158,28 +160,34 @@ def main() -> None:
     print("| world | spending | PASS | FAIL | false PASS | false FAIL | same | opposite | logs |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for world in WORLDS:
-        for spending in ("obrien-fleming", "pocock"):
-            row(world, spending, given)
-    print("\n| studies | same verdicts | opposite | images |\n|---|---|---|---|", flush=True)
-    for kind, limit in (("recall", 0.6), ("violations", 0.2)):
+        rows(world, given)
+    print(
+        "\n| studies | open with all logs | same verdicts | opposite | images |\n|---|---|---|---|---|",
+        flush=True,
+    )
+    for kind, limit in (("recall", 0.6), ("violations", 0.2), ("area", 0.5)):
         studies(kind, limit, given)
 
 
-def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
-    """Print one world."""
-    looks, limit = looks_of(spending), limit_of(world, given.seed)
-    said, whole, used = [], [], []
+def rows(world: World, given: argparse.Namespace) -> None:
+    """Print one world, by either spending."""
+    plans: dict[Spending, UntilPlan] = {name: plan_of(name) for name in ("obrien-fleming", "pocock")}
+    said: dict[Spending, list[tuple[str, float]]] = {name: [] for name in plans}
+    limit, whole = limit_of(world, given.seed), []
     for number in range(given.repetitions):
         logs = drawn(world, generator(given.seed, "until bench", world.name, str(number)))
+        for name, plan in plans.items():
+            said[name].append(until(world, logs, limit, plan, given.bootstrap))
+        whole.append(outcome(world, measured(world, logs, (LOGS, LOGS), 0.95, given.bootstrap), limit))
+    for name, found in said.items():
+        print_row(world, name, limit, found, np.array(whole))
 
-        def at(count: tuple[int, int], sure: float, logs: Logs = logs) -> str:
-            return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
 
-        verdict, taken = until(at, looks)
-        said.append(verdict)
-        used.append(looks.counts[taken - 1][0] / LOGS)
-        whole.append(at((LOGS, LOGS), 0.95))
-    verdicts, wholes = np.array(said), np.array(whole)
+def print_row(
+    world: World, spending: Spending, limit: float, found: list[tuple[str, float]], wholes: np.ndarray
+) -> None:
+    """Print verdicts, and the shares of logs that they took, beside those of all logs."""
+    verdicts, used = np.array([verdict for verdict, _ in found]), [share for _, share in found]
     true = world.true if world.kind not in ("area", "alarms") else limit - world.limit
     keeps = true <= limit if world.kind == "violations" else true >= limit
     at_limit = true == limit
@@ -195,8 +203,8 @@ def row(world: World, spending: Spending, given: argparse.Namespace) -> None:
 
 def studies(kind: str, limit: float, given: argparse.Namespace) -> None:
     """Print studies of one SUT under nine mutations, whose true figures are spread over all there are."""
-    looks = looks_of("obrien-fleming")
-    same = opposite = verdicts = 0
+    plan = plan_of("obrien-fleming")
+    same = opposite = verdicts = undecided = 0
     images = []
     for study in range(given.studies):
         rng = generator(given.seed, "studies", kind, str(study))
@@ -204,20 +212,16 @@ def studies(kind: str, limit: float, given: argparse.Namespace) -> None:
         for true in rng.uniform(0.02, 0.98, MUTATIONS):
             world = World("", kind, float(true), limit)
             logs = drawn(world, rng)
-
-            def at(count: tuple[int, int], sure: float, world: World = world, logs: Logs = logs) -> str:
-                return outcome(world, measured(world, logs, count, sure, given.bootstrap), limit)
-
-            verdict, taken = until(at, looks)
-            whole = at((LOGS, LOGS), 0.95)
-            used.append(looks.counts[taken - 1][0] / LOGS)
+            verdict, share = until(world, logs, limit, plan, given.bootstrap)
+            whole = outcome(world, measured(world, logs, (LOGS, LOGS), 0.95, given.bootstrap), limit)
+            used.append(share)
             verdicts, same = verdicts + 1, same + (verdict == whole)
             opposite += {verdict, whole} == {"PASS", "FAIL"}
+            undecided += whole == "INCONCLUSIVE"
         images.append((sum(used) + max(used)) / (MUTATIONS + 1))
     name = f"{kind} under {MUTATIONS} mutations, limit {limit:g}"
-    print(
-        f"| {name} | {same / verdicts:.2%} of {verdicts} | {opposite} | {np.mean(images):.0%} |", flush=True
-    )
+    cells = f"{undecided / verdicts:.0%} | {same / verdicts:.2%} of {verdicts} | {opposite}"
+    print(f"| {name} | {cells} | {np.mean(images):.1%} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,24 @@ class Quiet:
 
     def end(self) -> None:
         pass
+
+
+class Killed(Quiet):
+    """Dies as the process would, once some units of the second round are done."""
+
+    def __init__(self, units: int = 1) -> None:
+        super().__init__()
+        self.rounds, self.units = 0, units
+
+    def begin(self, total: int, done: int) -> None:
+        super().begin(total, done)
+        self.rounds += 1
+
+    def advance(self, statuses: Any) -> None:
+        super().advance(statuses)
+        self.units -= self.rounds == 2
+        if not self.units:
+            raise SystemExit(137)
 
 
 def inline(_logs: Path) -> InlineEngine:
@@ -117,7 +136,9 @@ def test_nothing_is_asked_twice_and_the_answer_stays(folder: Path, found: StudyL
     assert whole_table(again).csv() == whole_table(found).csv()
 
 
-def test_a_search_that_was_stopped_goes_on_to_the_same_answer(folder: Path, found: StudyLimits) -> None:
+def test_a_search_that_was_killed_and_stopped_goes_on_to_the_same_answer(
+    folder: Path, found: StudyLimits
+) -> None:
     class Once(Quiet):
         """Stops the search softly in its second round."""
 
@@ -133,6 +154,8 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_answer(folder: Path, foun
     only = {"rules": [{**RULE, "sut": "keen"}], "conditions": [{"brightness": {"scale": SCALES}}]}
     stop, file = Stop(), study(folder, limits=only)
     stopped = Once(stop)
+    with pytest.raises(SystemExit):
+        search_limits(file, folder / "stopped", inline, watch=Killed(), stop=Stop())
     assert search_limits(file, folder / "stopped", inline, watch=stopped, stop=stop) is None
     again = search_limits(file, folder / "stopped", inline, watch=Quiet(), stop=Stop())
     assert again is not None
@@ -174,6 +197,9 @@ def test_page_and_tables_say_the_same(found: StudyLimits) -> None:
     assert table.headings == ["condition", "keen", "dull"]
     keen = found.limits[0]
     assert table.texts()[0][1] == keen.condition.words(keen.result.limit)
+    unknown = replace(keen, values={0: None}, result=replace(keen.result, limit=None))
+    told = domain_table(replace(found, limits=(unknown, *found.limits[1:])), found.rules[0])
+    assert told.texts()[0][1] == "not measured"  # not that it does not hold
     page = render_limits(found)
     assert page.count("<svg") == 1
     assert f"{found.settings} settings were run" in page

@@ -36,7 +36,7 @@ from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import StudyFile, study_with
 from analysis.test_compare import Spots, write_data
-from requirements.test_limits import Quiet, inline
+from requirements.test_limits import Killed, Quiet, inline
 
 SCALES = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
 
@@ -116,7 +116,7 @@ def test_bisection_gives_the_same_on_answers_that_only_fall(folder: Path, found:
     assert mine.margins.step.tolist() == other.margins.step.tolist()
 
 
-def test_a_search_goes_on_where_it_was_stopped_and_asks_nothing_twice(
+def test_a_search_goes_on_where_it_was_killed_and_stopped_and_asks_nothing_twice(
     folder: Path, found: StudyMargins
 ) -> None:
     class Third(Quiet):
@@ -130,8 +130,10 @@ def test_a_search_goes_on_where_it_was_stopped_and_asks_nothing_twice(
             stop.soft = self.rounds == 3
 
     stop = Stop()
-    first, second, third = Third(), Quiet(), Quiet()
+    killed, first, second, third = Killed(2), Third(), Quiet(), Quiet()
     out = folder / "stopped"
+    with pytest.raises(SystemExit):
+        search_margins(study(folder), out, inline, watch=killed, stop=Stop())
     assert search_margins(study(folder), out, inline, watch=first, stop=stop) is None
     again = search_margins(study(folder), out, inline, watch=second, stop=Stop())
     assert again is not None
@@ -139,7 +141,7 @@ def test_a_search_goes_on_where_it_was_stopped_and_asks_nothing_twice(
     assert search_margins(study(folder), out, inline, watch=third, stop=Stop()) is not None
     assert third.done == 0
     shown = 24 + sum(one.looked_at for one in found.suts[0].conditions)
-    assert first.done + second.done == shown
+    assert killed.done + first.done + second.done == shown
     assert not verify(RunFolder(out / "dull"), inputs=False).problems
 
 

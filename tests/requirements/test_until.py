@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from adverse.analysis.results import read_summary, run_results
 from adverse.analysis.stopped import opened
 from adverse.cli.app import app
 from adverse.curves.group_sequential import boundaries, look_confidence
+from adverse.curves.interval import Interval, korn_graubard
 from adverse.data.images import write_image
 from adverse.errors import StoreError, StudyError
 from adverse.pages.view.session import ExploredRun
@@ -23,10 +25,20 @@ from adverse.report.until import cells_table, render_until, until_lines, verdict
 from adverse.requirements.gate import check_run
 from adverse.requirements.rules import Rule
 from adverse.requirements.run_figures import RunFigures
-from adverse.requirements.until import log_order, staged
+from adverse.requirements.until import (
+    LEAST_LOGS,
+    MOST_LOOKS,
+    UntilPlan,
+    log_order,
+    settle,
+    staged,
+    stays_open,
+)
 from adverse.requirements.until_run import UntilRun, run_until
+from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
+from adverse.store.read import Store
 from adverse.store.verify import verify
 from adverse.strict_yaml import YamlFile
 from adverse.study.engines import Stop
@@ -35,7 +47,7 @@ from adverse.study.plan import read_dataset
 from adverse.study.run import run_study
 from adverse.study.spec import StudyFile, study_with
 from adverse.types import Image
-from requirements.test_limits import Quiet
+from requirements.test_limits import Killed, Quiet
 
 LOGS = 26
 SHOWN = ("brightness(scale=0.3)", "brightness(scale=0.6)")
@@ -115,6 +127,22 @@ def run(folder: Path) -> UntilRun:
     return found
 
 
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> Path:
+    """Return the whole study, run at once."""
+    run_study(study(folder), folder / "whole", InlineEngine(), watch=Quiet(), stop=Stop())
+    return folder / "whole"
+
+
+@pytest.fixture(scope="module")
+def apart(folder: Path) -> Store:
+    """Return the whole study, cut log by log."""
+    file = study(folder)
+    file.log_by_log = True
+    run_study(file, folder / "apart", InlineEngine(), watch=Quiet(), stop=Stop())
+    return finished(folder / "apart")
+
+
 def test_clear_rules_are_settled_early_and_their_cells_dropped(run: UntilRun) -> None:
     passes, fails, some = run.verdicts
     assert [str(one.verdict.outcome) for one in run.verdicts] == ["PASS", "FAIL", "FAIL"]
@@ -129,19 +157,17 @@ def test_clear_rules_are_settled_early_and_their_cells_dropped(run: UntilRun) ->
     assert some.verdict.name == "some"
 
 
-def test_figures_and_intervals_are_those_of_the_logs_of_their_look(folder: Path, run: UntilRun) -> None:
-    whole = study(folder)
-    run_study(whole, folder / "whole", InlineEngine(), watch=Quiet(), stop=Stop())
-    verdicts = check_run(folder / "whole", folder / "rules.yaml")
+def test_figures_and_intervals_are_those_of_the_logs_of_their_look(
+    folder: Path, run: UntilRun, whole: Path, apart: Store
+) -> None:
+    verdicts = check_run(whole, folder / "rules.yaml")
     assert [one.outcome for one in verdicts] == [one.verdict.outcome for one in run.verdicts]
-    whole.log_by_log = True
-    run_study(whole, folder / "apart", InlineEngine(), watch=Quiet(), stop=Stop())
     for one, rule in zip(run.verdicts, RULES, strict=True):
         assert one.look is not None
         shares = [sum(count) / (2 * LOGS) for count in run.plan.counts]
         sure = look_confidence(boundaries(shares, kind="obrien-fleming")[one.look - 1])
         logs = [log for stage in run.plan.stages[: one.look] for log in stage]
-        part = finished(folder / "apart").of_logs(logs, confidence=sure)
+        part = apart.of_logs(logs, confidence=sure)
         (figure,) = RunFigures(part).figures(Rule.model_validate(rule))
         assert (figure.value, figure.interval) == (one.verdict.measured, one.verdict.interval)
         assert figure.interval is not None
@@ -174,7 +200,9 @@ def test_however_it_is_cut_the_verdicts_are_the_same(folder: Path, run: UntilRun
     assert first.done + second.done == run.images
 
 
-def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(folder: Path, run: UntilRun) -> None:
+def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(
+    folder: Path, run: UntilRun, apart: Store
+) -> None:
     out = folder / "out"
     with pytest.raises(StoreError, match="stopped early, when its rules were settled"):
         finished(out)
@@ -186,7 +214,6 @@ def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(folder: Path, 
     assert used == run.logs_used
     rows = [row for row in summary.data["plain_metrics"] if row["setting"] in ("identity", *SHOWN)]
     assert len(rows) == 3
-    apart = finished(folder / "apart")
     for row in rows:
         look = [sum(count) for count in run.plan.counts].index(used["spot", row["setting"]])
         logs = [log for stage in run.plan.stages[: look + 1] for log in stage]
@@ -243,41 +270,24 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
     assert "go on to the whole study" in untold[1].reason
 
 
-def test_a_kill_in_the_middle_of_a_look_changes_no_verdict(folder: Path, run: UntilRun) -> None:
-    class Killed(Quiet):
-        """Dies as the process would, once some units of the second look are done."""
-
-        begun = units = 0
-
-        def begin(self, total: int, done: int) -> None:
-            super().begin(total, done)
-            self.begun += 1
-
-        def advance(self, statuses: Any) -> None:
-            super().advance(statuses)
-            self.units += self.begun == 2
-            if self.units == 3:
-                raise SystemExit(137)
-
+def test_a_kill_in_the_middle_of_a_look_changes_no_verdict_and_the_whole_study_uses_what_is_there(
+    folder: Path, run: UntilRun, whole: Path
+) -> None:
+    out, watch = folder / "killed", Quiet()
     with pytest.raises(SystemExit):
-        until(folder, "killed", Killed())
+        until(folder, "killed", Killed(3))
     again = until(folder, "killed")
     assert again is not None
     assert again.plain() == run.plain()
-
-
-def test_the_whole_study_uses_what_is_there(folder: Path, run: UntilRun) -> None:
-    out = folder / "stopped"
-    watch = Quiet()
     ran = run_study(study(folder), out, InlineEngine(), watch=watch, stop=Stop())
     assert ran.status == "complete"
     assert watch.done == run.images_of_all - run.images
     assert [one.plain() if one else None for one in _recalls(out)] == [
-        one.plain() if one else None for one in _recalls(folder / "whole")
+        one.plain() if one else None for one in _recalls(whole)
     ]
     assert not verify(RunFolder(out), inputs=False).problems
     with pytest.raises(StudyError, match="begun without a plan"):
-        until(folder, "stopped")
+        until(folder, "killed")
 
 
 def _recalls(path: Path) -> list[Any]:
@@ -324,7 +334,66 @@ def test_logs_come_in_equal_parts_in_an_order_of_the_seed(folder: Path) -> None:
     assert sorted(log for stage in stages for kind in stage for log in kind) == sorted(
         [*orders[0][0], *orders[0][1]]
     )
-    assert all(abs(len(p) - LOGS / 5) < 1 and abs(len(n) - LOGS / 5) < 1 for p, n in stages)
+    shares = np.array([0.3, 0.45, 0.625, 0.8, 1.0])
+    assert np.cumsum([[len(p), len(n)] for p, n in stages], axis=0).tolist() == [
+        [math.ceil(LOGS * share)] * 2 for share in shares
+    ]
+
+
+@pytest.mark.parametrize("looks", range(2, MOST_LOOKS + 1))
+def test_every_look_adds_logs_of_either_kind(looks: int) -> None:
+    for count in (LEAST_LOGS, 40, 101):
+        stages = staged(range(count), range(LEAST_LOGS), looks)
+        assert all(positive and negative for positive, negative in stages)
+        assert [log for positive, _ in stages for log in positive] == list(range(count))
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit"), [("violations", {"at_most": 0.2}), ("stops_in_time", {"at_least": 0.7})]
+)
+def test_what_stays_open_is_what_no_further_logs_could_settle(rule: str, limit: dict[str, float]) -> None:
+    counts = ((12, 12), (18, 18), (25, 25), (32, 32), (40, 40))
+    plan = UntilPlan((), counts, "obrien-fleming", (), {"fixed_thresholds": True})
+    moving = UntilPlan((), counts, "obrien-fleming", (), {"fixed_thresholds": False})
+    asked = Rule.model_validate({"measure": rule, "setting": "clean", **limit})
+
+    def rate(hits: int, logs: int, look: int) -> Interval:
+        return korn_graubard([1] * hits + [0] * (logs - hits), [1] * logs, confidence=plan.confidence(look))
+
+    def clear(hits: int, logs: int, look: int) -> bool:
+        ends = rate(hits, logs, look)
+        assert ends.low is not None
+        assert ends.high is not None
+        if rule == "violations":
+            return ends.high <= limit["at_most"] or ends.low > limit["at_most"]
+        return ends.low >= limit["at_least"] or ends.high < limit["at_least"]
+
+    certain = []
+    for look, hits in ((2, 7), *((3, hits) for hits in range(1, 31))):
+        logs, later = counts[look][0], counts[look + 1 :]
+        more = [
+            (hits + added, logs + extra, look + 1 + k)
+            for k, (end, _) in enumerate(later)
+            for extra in (0, 1, end - logs - 1, end - logs)  # some logs may turn out to be of no use
+            for added in range(extra + 1)
+        ]
+        found = stays_open(plan, look, asked, rate(hits, logs, look))
+        assert found == (not any(clear(*one) for one in more))
+        assert not stays_open(moving, look, asked, rate(hits, logs, look))
+        certain += [(look, hits)] * found
+    assert certain
+
+
+def test_a_rule_that_stays_open_is_dropped_and_says_so() -> None:
+    plan = UntilPlan((), ((32, 32), (40, 40)), "obrien-fleming", (), {"fixed_thresholds": True})
+    rule = Rule.model_validate({"measure": "violations", "setting": "clean", "at_most": 0.2})
+    interval = korn_graubard([1] * 4 + [0] * 28, [1] * 32, confidence=plan.confidence(0))
+    verdict = Verdict("v", "", 0.2, interval.value, interval, Outcome.INCONCLUSIVE, "open")
+    (said,) = settle(plan, 0, (0, rule), [verdict], {}).values()
+    assert (said.look, str(said.verdict.outcome)) == (1, "INCONCLUSIVE")
+    assert said.verdict.reason == "open; it would stay so whatever the logs that were not run show"
+    recall = rule.model_copy(update={"measure": "recall", "at_most": None, "at_least": 0.2})
+    assert not settle(plan, 0, (0, recall), [verdict], {})
 
 
 @pytest.mark.parametrize(

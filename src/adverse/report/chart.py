@@ -234,8 +234,9 @@ class Panel:
             spot = f'x="{self.size.width - self.size.right}" y="16" text-anchor="end"'
             return f"<text {spot}>{(3 * BLANK).join(spans)}</text>"
         rows = self.legend_rows() if wrapped else [list(range(len(spans)))]
+        foot = self.size.top - (22 if any(mark.above for mark in self.marks) else 16)
         return "".join(
-            f'<text x="{self.size.left}" y="{self.size.top - 16 - LEGEND_PX * (len(rows) - 1 - number)}">'
+            f'<text x="{self.size.left}" y="{foot - LEGEND_PX * (len(rows) - 1 - number)}">'
             f"{(3 * BLANK).join(spans[place] for place in row)}</text>"
             for number, row in enumerate(rows)
         )

@@ -178,6 +178,8 @@ def _cell(one: ConditionLimit | None) -> Cell:
         return Cell(None, "-", tone="soft")
     found, condition = one.result, one.condition
     steps = len(condition.values)
+    if one.values.get(0) is None:
+        return Cell(None, "not measured", details=("not defined on clean images",), tone="doubt")
     words = condition.words(found.limit)
     if found.limit == steps:
         words += " and beyond"

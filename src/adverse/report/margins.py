@@ -191,7 +191,7 @@ def part_tables(found: StudyMargins, condition: Condition) -> Iterator[Table]:
                 rows.append((Cell(part), *cells))
         if rows:
             suts = [Column(shown(sut.run.store.suts[0]), align="left") for sut in found.suts]
-            title = f"{condition.name}: half are lost by, by {word}"
+            title = f"{condition.name}, by {word}: half lost by"
             name = f"margins {condition.name} {word}"
             yield Table(name, title, (Column(word, align="left"), *suts), tuple(rows), tuple(records))
 

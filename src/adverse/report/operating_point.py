@@ -9,7 +9,7 @@ from dataclasses import replace
 from adverse.analysis.score import ANY_MILD
 from adverse.curves.interval import Interval, interval_cells
 from adverse.curves.operating_point import POWER
-from adverse.report.chart import Axis, Band, Chart, Line, Mark, Panel, PanelSize
+from adverse.report.chart import BLANK, Axis, Band, Chart, Line, Mark, Panel, PanelSize
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, setting_cell
@@ -31,6 +31,8 @@ UNIT_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 RATE_COLOUR, EFFICIENCY_COLOUR = "#b2182b", "#2166ac"
 ALL_OF_THEM = "every detection"
 BAD_LOGS = "logs that end badly"
+BRIEF = {BAD_LOGS: "end badly", "efficiency": "efficient"}
+"""Headings that fit a narrow terminal."""
 SAFEST = "The logs that choose are too few for a more efficient one."
 
 
@@ -79,9 +81,16 @@ def condition_table(found: OperatingPoints, point: SutOperatingPoint) -> Table:
     title = (
         f"{_title(found, point)}: the threshold by condition, and the one for all ({_score(point.chosen)})"
     )
-    shared = Column(f"{BAD_LOGS}, one for all"), Column("efficiency, one for all")
+    shared = (
+        Column(f"{BAD_LOGS}, one for all", brief="end badly, one for all"),
+        Column("efficiency, one for all", brief="efficient, one for all"),
+    )
+    columns = (
+        *(replace(column, brief=BRIEF.get(column.heading, "")) for column in _columns("condition")),
+        *shared,
+    )
     name = f"conditions {point.sut} {point.level}"
-    return Table(name, title, (*_columns("condition"), *shared), rows, tuple(_condition_records(point)))
+    return Table(name, title, columns, rows, tuple(_condition_records(point)))
 
 
 def pareto_table(found: OperatingPoints, point: SutOperatingPoint) -> Table:
@@ -297,7 +306,7 @@ def _cells(figures: PointFigures) -> tuple[Cell, ...]:
         _efficiency_cell(figures.efficiency),
         Cell(
             str(figures.outcome),
-            f"{MARKS[figures.outcome]} {figures.outcome}",
+            f"{MARKS[figures.outcome]}{BLANK}{figures.outcome}",
             tone=TONES[figures.outcome],
             note=figures.reason,
         ),

@@ -6,6 +6,7 @@ from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, setting_cell
 from adverse.requirements.until import LookVerdict
 from adverse.requirements.until_run import UntilRun, verdict_row
+from adverse.requirements.verdicts import Outcome
 from adverse.text import counted, shown
 
 TONES = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "doubt"}
@@ -28,8 +29,8 @@ def verdict_table(run: UntilRun) -> Table:
 
 def _row(one: LookVerdict) -> tuple[Cell, ...]:
     verdict, interval = one.verdict, one.verdict.interval
-    ends = "-" if interval is None else interval.text(".3f") or "-"
-    sure = () if interval is None else (f"at this look {100 * interval.confidence:.6g}%",)
+    ends = "" if interval is None else interval.text(".3f")
+    below = f"at this look {100 * interval.confidence:.6g}%" if interval and ends else verdict.reason
     outcome = str(verdict.outcome)
     return (
         Cell(verdict.name),
@@ -37,7 +38,7 @@ def _row(one: LookVerdict) -> tuple[Cell, ...]:
         Cell(one.look, "-" if one.look is None else str(one.look)),
         Cell(sum(one.logs), f"{one.logs[0]} + {one.logs[1]}"),
         Cell(verdict.measured),
-        Cell(ends, details=sure, note=verdict.reason),
+        Cell(ends or "-", details=(below,), note=verdict.reason),
     )
 
 
@@ -68,10 +69,10 @@ def until_lines(run: UntilRun) -> list[str]:
         first = f"Stopped early, after look {run.looks} of {looks}: {share} were shown to SUTs."
     else:
         first = f"Not stopped early: all {looks} looks were needed, {share}."
-    unsettled = sum(one.look is None for one in run.verdicts)
+    unsettled = sum(one.verdict.outcome is Outcome.INCONCLUSIVE for one in run.verdicts)
     lines = [first]
     if unsettled:
-        lines.append(f"{counted(unsettled, 'verdict')} could not be settled with all logs.")
+        lines.append(f"{counted(unsettled, 'verdict')} cannot be settled with all logs there are.")
     lines.append(
         "Intervals are repeated ones: those of all looks hold together with 95 %, so each is wider than that "
         "of a run that was looked at once."

@@ -85,11 +85,12 @@ def _replayed(
 ) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule of the plan, by the look that settled each."""
     counts = run.looks.counts
-    plan = UntilPlan(run.looks.stages, counts, run.looks.spending, (), {})
+    selection = run.store.whole_run.selection
+    plan = UntilPlan(run.looks.stages, counts, run.looks.spending, (), selection.facts if selection else {})
     settled: dict[str, tuple[str, Verdict]] = {}
     for look in looks:
         found = {verdict.name: (of, verdict) for of, verdict in verdicts_of(run.at(look), rule)}
-        clear = settle(plan, look, 0, [verdict for _, verdict in found.values()], {})
+        clear = settle(plan, look, (0, rule), [verdict for _, verdict in found.values()], {})
         for name, one in clear.items():
             settled.setdefault(name, (found[name][0], _said(one.verdict, look, counts)))
         if found.keys() <= settled.keys():

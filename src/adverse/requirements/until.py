@@ -12,10 +12,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from adverse.analysis.score import WORST
 from adverse.curves.group_sequential import Spending, boundaries, look_confidence
+from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StudyError, suggestion
 from adverse.requirements.rules import BY_SETTING, CLOSED_LOOP, PLAIN, Rule
 from adverse.requirements.run_figures import under_words
@@ -24,9 +27,14 @@ from adverse.seeds import generator
 from adverse.text import BASELINE, CLEAN
 from adverse.types import Dataset, Setting
 
-LOOKS, LEAST_LOGS = 5, 24
-"""How often rules are looked at, and how many logs of either kind a PASS takes."""
+LOOKS, MOST_LOOKS, LEAST_LOGS = 5, 16, 24
+"""How often rules are looked at, at most how often, and how many logs of either kind a PASS takes."""
+SHARES = (0.15, 0.3, 0.45, 0.625, 0.8, 1.0)
+"""Shares of all logs after 0, 1 ... 5 of five looks. Before 30 % next to nothing may be spent; of 40 + 40
+logs the third look has 25 of either kind, the fewest on which at most 20 % violations can pass."""
+CERTAIN = "it would stay so whatever the logs that were not run show"
 KEY = "order of logs"
+_Log = TypeVar("_Log")
 MEASURES = (
     *("robust_area", "area", "robustness", "mean_area", "mean_robustness", "expected_area", "adr"),
     *(name for name in PLAIN if not name.startswith("ap")),
@@ -99,14 +107,17 @@ def log_order(dataset: Dataset, targets: Sequence[str], seed: int) -> tuple[list
     return kinds
 
 
-def staged(positive: Sequence[str], negative: Sequence[str], looks: int) -> list[tuple[list[str], list[str]]]:
-    """Return the logs that each look adds, with people and without, in equal parts.
+def staged(
+    positive: Sequence[_Log], negative: Sequence[_Log], looks: int
+) -> list[tuple[list[_Log], list[_Log]]]:
+    """Return the logs that each look adds, with people and without, the same share of both.
 
-    >>> [(len(p), len(n)) for p, n in staged("abcdefg", "hijkl", 3)]
-    [(3, 2), (2, 2), (2, 1)]
+    >>> [(len(p), len(n)) for p, n in staged(range(40), range(80), 5)]
+    [(12, 24), (6, 12), (7, 14), (7, 14), (8, 16)]
     """
+    shares = np.interp(np.arange(1, looks + 1) / looks, np.linspace(0, 1, len(SHARES)), SHARES)
     ends = [
-        [math.ceil(len(logs) * look / looks) for look in range(looks + 1)] for logs in (positive, negative)
+        [0, *(math.ceil(round(len(logs) * share, 6)) for share in shares)] for logs in (positive, negative)
     ]
     return [
         (list(positive[ends[0][k] : ends[0][k + 1]]), list(negative[ends[1][k] : ends[1][k + 1]]))
@@ -137,12 +148,12 @@ def make_until_plan(
             wanted=f"at least {LEAST_LOGS} of either kind: a PASS on fewer was not found to be safe",
             fix="Run the whole study, without --until, and hold it to the rules with adverse check.",
         )
-    if not 2 <= looks <= LEAST_LOGS:
+    if not 2 <= looks <= MOST_LOOKS:
         raise StudyError(
             "that many looks cannot be taken",
             where="--looks",
             got=str(looks),
-            wanted=f"2 to {LEAST_LOGS}",
+            wanted=f"2 to {MOST_LOOKS}",
             fix="Take 5.",
         )
     stages = staged(positive, negative, looks)
@@ -155,6 +166,7 @@ def make_until_plan(
         "looks": [list(count) for count in counts],
         "least_logs": LEAST_LOGS,
         "logs": [[*with_people, *without] for with_people, without in stages],
+        "fixed_thresholds": any(log.split != "test" for log in dataset.logs),
         "settings": [setting.id for setting in settings],
         "suts": dict(suts),
     }
@@ -239,13 +251,19 @@ def _refuse_unsettled(rule: Rule, suts: Sequence[str], where: str) -> None:
 
 
 def settle(
-    plan: UntilPlan, look: int, number: int, verdicts: Sequence[Verdict], settled: Mapping[str, LookVerdict]
+    plan: UntilPlan,
+    look: int,
+    question: tuple[int, Rule],
+    verdicts: Sequence[Verdict],
+    settled: Mapping[str, LookVerdict],
 ) -> dict[str, LookVerdict]:
     """Return what a look (from 0) settles of a question, by the name of each figure; what was settled stays.
 
-    At the last look everything is over: what is not settled then is INCONCLUSIVE.
+    A question is given by its number and rule. At the last look everything is over: what is not settled then
+    is INCONCLUSIVE, and so it is before where no later look could settle it.
     """
     last = look == len(plan.counts) - 1
+    number, rule = question
     found = {}
     for verdict in verdicts:
         if verdict.name in settled:
@@ -254,9 +272,41 @@ def settle(
         if clear:
             found[verdict.name] = LookVerdict(number, verdict, look + 1, plan.counts[look])
         elif last:
-            open_one = replace(verdict, outcome=Outcome.INCONCLUSIVE)
-            found[verdict.name] = LookVerdict(number, open_one, None, plan.counts[look])
+            undecided = replace(verdict, outcome=Outcome.INCONCLUSIVE)
+            found[verdict.name] = LookVerdict(number, undecided, None, plan.counts[look])
+        elif verdict.outcome is Outcome.INCONCLUSIVE and stays_open(plan, look, rule, verdict.interval):
+            undecided = replace(verdict, reason=f"{verdict.reason}; {CERTAIN}")
+            found[verdict.name] = LookVerdict(number, undecided, look + 1, plan.counts[look])
     return found
+
+
+def stays_open(plan: UntilPlan, look: int, rule: Rule, interval: Interval | None) -> bool:
+    """Tell whether no later look (from 0) can settle a rule, whatever the logs that follow show.
+
+    That can be told of shares of logs: if all that follow end well, or all badly, and still the interval of
+    no look lies on one side of the limit, nothing in between does. Thresholds must be the same at all looks.
+    """
+    if rule.measure not in CLOSED_LOOP or rule.conditions is not None:
+        return False
+    if interval is None or interval.value is None or not plan.facts["fixed_thresholds"]:
+        return False
+    hits = round(interval.value * interval.logs)
+    for later in range(look + 1, len(plan.counts)):
+        more = plan.counts[later][0] - plan.counts[look][0]
+        for added in (0, more):
+            share = np.zeros(interval.logs + more)
+            share[: hits + added] = 1.0
+            ends = korn_graubard(share, np.ones_like(share), confidence=plan.confidence(later))
+            if ends.low is None or ends.high is None or not within(rule, ends.low, ends.high):
+                return False
+    return True
+
+
+def within(rule: Rule, low: float, high: float) -> bool:
+    """Tell whether the limit of a rule lies within an interval: one end keeps it, the other does not."""
+    if rule.at_least is not None:
+        return low < rule.at_least <= high
+    return low <= (rule.at_most or 0.0) < high
 
 
 def changed_facts(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -135,7 +135,7 @@ def run_until(
         for number, question in enumerate(plan.questions):
             if is_open[number]:
                 found = [verdict for _, verdict in rule_verdicts(view, question.rule)]
-                settled[number] |= settle(plan, look, number, found, settled[number])
+                settled[number] |= settle(plan, look, (number, question.rule), found, settled[number])
                 is_open[number] = any(verdict.name not in settled[number] for verdict in found)
         watch.note(_look_words(look, plan, is_open))
         if not any(is_open):
