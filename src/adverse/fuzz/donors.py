@@ -11,13 +11,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from adverse import plugins
 from adverse.content import content_hash, user_cache
-from adverse.data.formats import read_format
 from adverse.errors import StudyError
 from adverse.plugins import Registry
 from adverse.semantic import Resources
 from adverse.semantic.resource_file import Watch, hash_files
+from adverse.study.plan import read_section
 from adverse.study.spec import StudyFile
 from adverse.types import Dataset, Frame
 
@@ -30,17 +29,12 @@ def donor_data(file: StudyFile, registry: Registry, own: Dataset) -> Dataset | N
     section = file.study.fuzz.donors
     if section is None:
         return None
-    place = file.where("fuzz", "donors")
-    plugin = registry.get("dataset", section.format, where=file.where("fuzz", "donors", "format"))
-    options = plugins.bind(
-        plugin, section.options, where=place, base=file.folder, also=type(section).model_fields
-    )
-    dataset = read_format(plugin, options, where=place)
+    dataset = read_section(file, registry, section, "fuzz", "donors")
     frames = [frame for log in dataset.logs for frame in log.frames]
     if not any(frame.labels is not None and frame.instances is not None for frame in frames):
         raise StudyError(
             "the data that objects are to come from have none",
-            where=place,
+            where=file.where("fuzz", "donors"),
             got="no frame with both a label map and an instance map",
             wanted="labels and instances: Cityscapes, COCO panoptic, street-world, folder",
         )
