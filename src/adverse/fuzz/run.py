@@ -28,7 +28,7 @@ from adverse.study.spec import StudyFile, to_yaml
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"
-OTHERWISE = "data, SUTs, options or seed"
+OTHERWISE = "data, SUTs, options, seed or the version of adverse"
 TELL_EVERY_S = 10.0
 FRAMES = 16
 """Frames of a unit of bases."""
