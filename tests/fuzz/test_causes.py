@@ -63,6 +63,15 @@ def test_a_campaign_without_failures_has_no_causes() -> None:
     assert causes_of(outcome, "net").causes == ()
 
 
+def test_none_of_six_is_not_a_rate_of_zero() -> None:
+    """In two logs the interval begins a hair above 0: that is not above what six tests can tell."""
+    drops = [2.0] * 19 + [0.0] * 11
+    places = ["right"] * 24 + ["left"] * 6
+    rows = [{"features": {"mutation": "add_car", "place": place, "object": "a"}} for place in places]
+    outcome = replace(outcome_of(drops, logs=2), rows=tuple(rows))
+    assert causes_of(outcome, "net").causes == ()
+
+
 def test_features_of_tests(tmp_path: Path) -> None:
     base = with_object(street(), car_mask(), (20, 95), colour=(30, 40, 160))
     donor = with_object(street("donor"), car_mask(60, 40), (240, 100), colour=(200, 30, 30))

@@ -163,7 +163,7 @@ def _fair(conditions: tuple[Condition, ...], says: Mapping[tuple[Condition, ...]
 def _stands_out(inside: Mask, others: Mask, tests: Sequence[Case], failed: Mask, looks: int) -> bool:
     """Tell whether a group fails more often than the rest, for certain among so many that are looked at."""
     rate = _rate(inside, tests, failed, confidence=1 - 2 * CHANCE / looks)
-    rest = float(failed[others].mean()) if others.any() else 0.0
+    rest = (int(failed[others].sum()) + 0.5) / (int(others.sum()) + 1)  # none of six is not a rate of 0
     return rate.low is not None and rate.low > 1000 * rest
 
 

@@ -17,12 +17,14 @@ from pydantic import TypeAdapter, ValidationError
 from adverse import plugins, semantic
 from adverse.content import content_hashes, digest
 from adverse.errors import DataError, StudyError, suggestion
+from adverse.fuzz.donors import donor_data
 from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import Before, FuzzJob
 from adverse.fuzz.objects import Sightings
 from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, PRESETS, Options, added_class
+from adverse.semantic.resource_file import hash_files, resource_key
 from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
@@ -56,6 +58,8 @@ class CampaignPlan:
     prune_below: float
     seed: int
     key: str
+    donors: Dataset | None = None
+    """Other data that the objects come from which are put into scenes."""
 
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
@@ -89,6 +93,7 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     list(frames_of(dataset))  # raises where two frames have the same id
     _check_frames(file, frames)
     judged = _judged_as(file, dataset)
+    donors = donor_data(file, registry, dataset)
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
     inputs = content_hashes(source.path for frame in frames for source in _sources(frame))
@@ -113,9 +118,11 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
         repr(sorted(judged.pixel_classes.items())),
         *(f"{task.name} {task.fingerprint} {task.batch} {sorted(task.class_map.items())}" for task in suts),
         *(part for frame in frames for part in _frame_parts(frame, inputs)),
+        *([] if donors is None else [resource_key(donors, hash_files(donors))]),
         *_code(),
     ]
-    return CampaignPlan(file, registry, dataset, job, shares, section.prune_below, seed, digest(*parts))
+    key = digest(*parts)
+    return CampaignPlan(file, registry, dataset, job, shares, section.prune_below, seed, key, donors)
 
 
 def _code() -> list[str]:

@@ -99,8 +99,18 @@ def _under_its_rules(file: StudyFile, original: CampaignFolder) -> StudyFile:
                 wanted=repr(getattr(before, name)),
                 fix=f"Replay it with a study that has the same {name}.",
             )
+    donors = file.study.fuzz.donors  # where data lie is the new study's to say
+    if before.fuzz.donors is not None and donors is None:
+        raise StudyError(
+            "the campaign put objects of other data into its scenes",
+            where=file.where("fuzz"),
+            got="no donors",
+            wanted=f"donors: {{format: {before.fuzz.donors.format}, ...}}, the data that the campaign used",
+            fix="Add donors under fuzz: in the study.",
+        )
     changed = copy.copy(file)
-    changed.study = file.study.model_copy(update={"fuzz": before.fuzz})
+    rules = before.fuzz.model_copy(update={"donors": donors if before.fuzz.donors else None})
+    changed.study = file.study.model_copy(update={"fuzz": rules})
     return changed
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import adverse
-from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, user_cache, what_happened
+from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, what_happened
 from adverse.errors import StoreError
+from adverse.fuzz.donors import build_resources
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.guide import Guide
 from adverse.fuzz.job import BaseUnit, FuzzJob, ReplayUnit, Row, TestUnit
 from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
 from adverse.fuzz.rounds import Rounds, Stream
 from adverse.fuzz.worker import FuzzWork
-from adverse.semantic import Resources
 from adverse.store.durable import write_file
 from adverse.store.seals import mark_pages
 from adverse.study.basis import Basis, Owners
@@ -28,7 +28,7 @@ from adverse.study.spec import StudyFile, to_yaml
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"
-OTHERWISE = "data, SUTs, options or seed"
+OTHERWISE = "data, SUTs, options, seed or the version of adverse"
 TELL_EVERY_S = 10.0
 FRAMES = 16
 """Frames of a unit of bases."""
@@ -226,19 +226,17 @@ class CampaignInProgress:
         """Cut out the objects of the bases, and return the job with them and the scores of the bases."""
         campaign = self.campaign
         chosen = {campaign.job.frames[place].id for place in bases.places}
-        logs = tuple(
-            replace(log, frames=tuple(frame for frame in log.frames if frame.id in chosen))
-            for log in campaign.dataset.logs
-        )
-        dataset = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
-        home = user_cache("resources")
-        home.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        resources = Resources.build(dataset, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
+        resources, path = build_resources(
+            campaign.dataset,
+            campaign.donors,
+            chosen,
+            hashes=campaign.job.inputs,
+            watch=_Building(self.watch),
+        )
         self.resources_key = resources.key
         counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
         self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")
-        path = home / f"resources-{resources.key}.arrow"
         return replace(campaign.job, resources=path, before=bases.before)
 
     def _read_journal(self) -> None:

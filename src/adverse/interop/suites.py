@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse import plugins
-from adverse.content import user_cache
 from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES
 from adverse.data.images import write_image
 from adverse.errors import StoreError, StudyError
+from adverse.fuzz.donors import build_resources, donor_data
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file
 from adverse.fuzz.objects import visible_shares
 from adverse.fuzz.outcome import CampaignOutcome, Row
 from adverse.fuzz.regression import why_failed
 from adverse.masks import Masks
-from adverse.semantic import Recipe, Resources, Scene, apply, scene_of
+from adverse.semantic import Recipe, Scene, apply, scene_of
 from adverse.study.plan import read_dataset
 from adverse.study.spec import StudyFile
 from adverse.types import Image
@@ -138,18 +138,13 @@ class _MadeAgain:
     """Makes the tests of a campaign again from its data."""
 
     def __init__(self, outcome: CampaignOutcome, file: StudyFile) -> None:
-        self.dataset = read_dataset(file, plugins.load(file.plugin_files))
+        registry = plugins.load(file.plugin_files)
+        self.dataset = read_dataset(file, registry)
         test_frames = [frame for log in self.dataset.logs if log.split == "test" for frame in log.frames]
         self.frames = {frame.id: frame for frame in test_frames}
         chosen = {test_frames[place].id for place in outcome.campaign.bases if place < len(test_frames)}
-        logs = tuple(
-            replace(log, frames=tuple(frame for frame in log.frames if frame.id in chosen))
-            for log in self.dataset.logs
-        )
-        kept = replace(self.dataset, logs=tuple(log for log in logs if log.frames))
-        home = user_cache("resources")
-        home.mkdir(parents=True, exist_ok=True)
-        self.resources = Resources.build(kept, home)
+        donors = donor_data(file, registry, self.dataset)
+        self.resources, _ = build_resources(self.dataset, donors, chosen)
         if self.resources.key != outcome.campaign.resources:
             raise StudyError(
                 "the study's data are not those of the campaign",

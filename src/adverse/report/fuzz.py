@@ -362,9 +362,10 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     """Return the campaign in a few sentences."""
     campaign, count = outcome.campaign, outcome.count
     pruned = campaign.pruned
-    why = f"where {shown(pruned['best'])} scores below {pruned['below']:g} % on the clean image"
-    dropped = f"{pruned['too_hard']} more were dropped" if pruned["too_hard"] else "there are none"
-    empty = f" {pruned['not_scored']} have no ground truth to score against." if pruned["not_scored"] else ""
+    why = f"{shown(pruned['best'])} scores below {pruned['below']:g} % on the clean image"
+    dropped = f"{pruned['too_hard']} more were dropped, where" if pruned["too_hard"] else "on none of them"
+    none = pruned["not_scored"]
+    empty = f" {none} {'has' if none == 1 else 'have'} no ground truth to score against." if none else ""
     lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}"]
     if campaign.replays is not None:
         lines = [f"{count} tests on {pruned['kept']} base frames, those of the campaign that is replayed."]

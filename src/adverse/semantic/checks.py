@@ -26,6 +26,10 @@ PAPER_CHECKS = ("size", "unoccluded", "whole", "frame", "perspective", "road", "
 """The conformity checks of the paper, in the order they are made."""
 DEPTH_CHECKS = ("apart", "visible")
 """Checks of distance, made when `occlusion` is on."""
+UNMOVED_CHECKS = frozenset({"frame", "perspective", "road"})
+"""Those that ask about the place in its own image: they are not made of what moves over the ground."""
+MOVED_CHECKS = frozenset({"standing", "height"})
+"""Those that are made of what moves."""
 LOG_CHECK = "log"
 """The check that a donor is not of the scene's own log."""
 
@@ -81,7 +85,7 @@ class Options:
     removed: tuple[str, ...] = ("car", "person")
 
     def __post_init__(self) -> None:
-        checks = (*PAPER_CHECKS, *DEPTH_CHECKS, LOG_CHECK)
+        checks = (*PAPER_CHECKS, *DEPTH_CHECKS, *sorted(MOVED_CHECKS), LOG_CHECK)
         for name in sorted(self.off):
             if name not in checks:
                 raise MutationError("there is no such check", got=repr(name), fix=suggestion(name, checks))
@@ -118,6 +122,8 @@ LENGTH_M = {
     "bus": 12.0,
     "train": 20.0,
 }
+MOST_HIGHER = 1.5
+"""Seen from more than so many times as high, a car shows its roof instead of its side."""
 LENGTH_OF_OTHERS_M = 1.0
 """How far a thing may go on behind what is seen of it; of a car from behind one sees only its back."""
 
@@ -255,6 +261,20 @@ def is_visible(place: PlacedDonor) -> bool:
     return int(seen.sum()) >= max(place.options.least_visible * int(place.patch.mask.sum()), 1)
 
 
+def stands_upright(candidates: DonorCandidates) -> Yes:
+    """Return which stand upright on ground in their own image, at a distance that is known."""
+    return np.asarray(candidates.donors.standing)
+
+
+def is_seen_from_same_height(candidates: DonorCandidates) -> Yes:
+    """Return which are seen by a camera about as high above the ground as the scene's."""
+    height_m = candidates.scene.camera_height_m
+    if height_m is None:
+        return np.zeros(len(candidates.donors.number), np.bool_)
+    ratio = candidates.donors.camera_height_m / height_m
+    return np.asarray((ratio <= MOST_HIGHER) & (ratio >= 1 / MOST_HIGHER))  # nan is neither
+
+
 INDEX_CHECKS: dict[str, Callable[[DonorCandidates], Yes]] = {
     "size": is_large_enough,
     "unoccluded": is_unoccluded,
@@ -262,6 +282,8 @@ INDEX_CHECKS: dict[str, Callable[[DonorCandidates], Yes]] = {
     "frame": is_of_same_frame,
     "perspective": has_same_perspective,
     "road": stands_on_road,
+    "standing": stands_upright,
+    "height": is_seen_from_same_height,
 }
 PLACE_CHECKS: dict[str, Callable[[PlacedDonor], bool]] = {
     "light": has_like_light,

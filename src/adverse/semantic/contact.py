@@ -63,11 +63,13 @@ def contact_rows(
     return np.asarray(contact, np.int32)
 
 
-def distance_m(row: float, horizon_row: float, focal_px: float) -> float | None:
+def distance_m(
+    row: float, horizon_row: float, focal_px: float, camera_height_m: float = CAMERA_HEIGHT_M
+) -> float | None:
     """Return about how far away the ground is that is seen at a row; None at and above the horizon.
 
     >>> distance_m(199, 100, 1000)
     15.0
     """
     below = row + 1 - horizon_row
-    return focal_px * CAMERA_HEIGHT_M / below if below > 0 else None
+    return focal_px * camera_height_m / below if below > 0 else None

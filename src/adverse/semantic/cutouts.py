@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.semantic.horizon import is_possible_height
 from adverse.semantic.scenes import GROUND, Box, Mask, Scene, Thing
 
 IN_FRONT = frozenset({"pole", "polegroup", "traffic sign", "traffic light"})
@@ -43,6 +44,10 @@ class Cutout(NamedTuple):
     depth_range_m: tuple[float, float] | None
     nearness: float | None
     """One over the distance in metres of the ground at its foot."""
+    standing: bool
+    """Whether it stands upright on ground, as tall as a thing of its class may be."""
+    scale_px_m: float | None
+    """How many pixels a metre has at its foot."""
     surround: tuple[float, float, float]
     """The mean colour of what is around it."""
     polygon: NDArray[np.int32]
@@ -94,6 +99,7 @@ def _cutout(scene: Scene, thing: Thing, front: _Regions | None) -> Cutout:
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
     parts = stats[1:, cv2.CC_STAT_AREA]
     ground = scene.ground
+    scale = scene.scale_px_m((x0 + x1 - 1) / 2, y1 - 1)
     width, height = scene.size
     return Cutout(
         scene,
@@ -108,6 +114,10 @@ def _cutout(scene: Scene, thing: Thing, front: _Regions | None) -> Cutout:
         float(np.median(scene.value[inside][mask])),
         None if depth is None else _range(depth),
         ground.nearness((x0 + x1 - 1) / 2, y1 - 1) if ground is not None and ground.metric else None,
+        scale is not None
+        and scene.stands(thing)
+        and is_possible_height(scene.class_of(thing), (y1 - y0) / scale),
+        scale,
         surround(scene, thing.box, thing.instance),
         _polygon(mask, x0, y0),
     )
@@ -201,6 +211,7 @@ def in_rows(scene: Scene, made: list[Cutout], notes: Counter[str]) -> Iterator[d
         "frame_width": scene.size[0],
         "frame_height": scene.size[1],
         "horizon_row": scene.horizon,
+        "camera_height_m": scene.camera_height_m,
     }
     yield {**shared, "instance": 0, "notes": dict(notes)}
     for cutout in made:
@@ -219,6 +230,8 @@ def in_rows(scene: Scene, made: list[Cutout], notes: Counter[str]) -> Iterator[d
             "depth_near_m": near,
             "depth_far_m": far,
             "nearness": cutout.nearness,
+            "standing": cutout.standing,
+            "scale_px_m": cutout.scale_px_m,
             **dict(zip(("around_r", "around_g", "around_b"), cutout.surround, strict=True)),
             "polygon": cutout.polygon.tobytes(),
             "alpha": cutout.alpha.tobytes(),

@@ -13,7 +13,7 @@ from adverse.errors import MutationError
 from adverse.semantic.painting import Patch, resized
 from adverse.semantic.recipes import Recipe
 from adverse.semantic.resources import Entity
-from adverse.semantic.scenes import GROUND, Box, GroundPlane, Mask, Scene
+from adverse.semantic.scenes import GROUND, Box, Mask, Scene
 
 SAME_ROW_PX = 1
 """What meets the ground this near to the foot of something may be before or behind it."""
@@ -23,7 +23,7 @@ PLACE = ("x", "y", "width", "height", "closer")
 
 def placed(recipe: Recipe, donor: Entity, scene: Scene) -> Patch:
     """Return the cut-out of a donor where the recipe puts it, or say that it does not fit into the scene."""
-    patch = Patch(donor.box, donor.alpha > 0, donor.rgb, donor.depth_m)
+    patch = cutout_of(donor, scene)
     if "x" in recipe.by_name:
         x, y, width, height, closer = (recipe.by_name.get(name, 0) for name in PLACE)
         box = int(x), int(y), int(x + width), int(y + height)
@@ -78,36 +78,34 @@ class MovedObject(NamedTuple):
     closer: float
 
 
-def _below_horizon(donor: Entity, ground: GroundPlane) -> float:
-    """Return the nearness of a donor in its own image, in the units of a plane without metres."""
-    x0, _, x1, y1 = donor.box
-    if ground.metric or donor.horizon_row is None:
-        return ground.nearness((x0 + x1 - 1) / 2, y1 - 1)
-    return y1 - 1 - donor.horizon_row
+def cutout_of(donor: Entity, scene: Scene) -> Patch:
+    """Return a donor's cut-out; depth of another camera says nothing about how near it is here."""
+    depth = donor.depth_m if donor.frame_size == scene.size else None
+    return Patch(donor.box, donor.alpha > 0, donor.rgb, depth)
 
 
 def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> MovedObject | None:
     """Put the lower left corner of an object on a random pixel of road and scale it by the ground plane.
 
+    Its lower right corner must be on road, too.
+
     None if none of the places that were tried has room for it.
     """
-    ground = scene.ground
-    if ground is None or not len(scene.road_pixels):
+    before = donor.scale_px_m
+    if before is None or not scene.has_road:
         return None
     x0, y0, x1, y1 = donor.box
-    metric = ground.metric and donor.nearness is not None
-    before = donor.nearness if metric and donor.nearness is not None else _below_horizon(donor, ground)
     width = scene.size[0]
+    road = scene.ids["road"]
     for pixel in rng.choice(scene.road_pixels, PLACES).tolist():
         row, left = divmod(pixel, width)
-        after = ground.nearness(left, row)
+        closer = (scene.scale_px_m(left, row) or 0.0) / before
         for _ in range(3):  # the foot is in the middle of a box whose width depends on the distance there
-            closer = after / before if before > 0 else 0.0
-            after = ground.nearness(left + closer * (x1 - x0 - 1) / 2, row)
+            closer = (scene.scale_px_m(left + closer * (x1 - x0 - 1) / 2, row) or 0.0) / before
         size = round(closer * (x1 - x0)), round(closer * (y1 - y0))
         box = left, row + 1 - size[1], left + size[0], row + 1
-        fits = min(size) > 0 and box[1] >= 0 and box[2] <= width
+        fits = min(size) > 0 and box[1] >= 0 and box[2] <= width and scene.labels[row, box[2] - 1] == road
         if CLOSER_LIMITS[0] <= closer <= CLOSER_LIMITS[1] and fits:
-            patch = resized(Patch(donor.box, donor.alpha > 0, donor.rgb, donor.depth_m), box, closer)
+            patch = resized(cutout_of(donor, scene), box, closer)
             return MovedObject(patch, closer) if patch.mask.any() else None
     return None

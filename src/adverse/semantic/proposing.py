@@ -14,14 +14,16 @@ from adverse.semantic.checks import (
     DEPTH_CHECKS,
     INDEX_CHECKS,
     LOG_CHECK,
+    MOVED_CHECKS,
     PLACE_CHECKS,
+    UNMOVED_CHECKS,
     Cell,
     DonorCandidates,
     Options,
     PlacedDonor,
 )
-from adverse.semantic.painting import Patch, acting, body_paint
-from adverse.semantic.placing import moved
+from adverse.semantic.painting import acting, body_paint
+from adverse.semantic.placing import cutout_of, moved
 from adverse.semantic.recipes import Number, Recipe, Rejected, added_class
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing
@@ -112,12 +114,13 @@ def _add(
 def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
     """Return why nothing at all can be added, if so."""
     scene, options = candidates.scene, candidates.options
+    skipped = options.off | (UNMOVED_CHECKS if options.moves else set())
     reasons = {
         NO_CLASS: candidates.class_name not in scene.ids,
         NO_OBJECT: not len(candidates.donors.number)
         or where.donor_class not in (None, candidates.class_name),
         NO_ROAD: "road" not in options.off and not scene.has_road,
-        NO_POINT: "perspective" not in options.off and candidates.vanishing is None,
+        NO_POINT: "perspective" not in skipped and candidates.vanishing is None,
         NO_DEPTH: options.occlusion and scene.depth_m is None and scene.horizon is None,
         NO_GROUND: options.moves and scene.ground is None,
     }
@@ -127,7 +130,7 @@ def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
 def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
     index, scene, options = candidates.donors, candidates.scene, candidates.options
-    skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
+    skipped = options.off | (UNMOVED_CHECKS if options.moves else MOVED_CHECKS)
     refusals = {name: ~check(candidates) for name, check in INDEX_CHECKS.items() if name not in skipped}
     refusals[OWN_LOG] = np.asarray(index.scene == scene.id)
     if LOG_CHECK not in options.off:
@@ -148,8 +151,8 @@ def _accepted(
 ) -> tuple[tuple[tuple[str, Number], ...], str | None]:
     """Return the numbers of an addition, and the reason against it, if there is one."""
     numbers: dict[str, Number] = {}
-    patch = Patch(donor.box, donor.alpha > 0, donor.rgb, donor.depth_m)
-    reach = donor.depth_range_m
+    patch = cutout_of(donor, scene)
+    reach = donor.depth_range_m if patch.depth_m is not None else None
     if options.moves:
         move = moved(donor, scene, rng)
         if move is None:

@@ -19,7 +19,7 @@ from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever the same data would make another file."""
 KEY = b"adverse.resources"
 NUMBERS = {
@@ -40,11 +40,13 @@ NUMBERS = {
     "depth_far_m": "float32",
     "nearness": "float64",
     "horizon_row": "float64",
+    "camera_height_m": "float64",
+    "scale_px_m": "float64",
     "around_r": "float32",
     "around_g": "float32",
     "around_b": "float32",
 }
-FLAGS = ("occluded", "cut")
+FLAGS = ("occluded", "cut", "standing")
 TEXTS = ("scene", "log", "class_name", "notes", "fault")
 BLOBS = ("polygon", "alpha", "rgb", "depth_m")
 BATCH_BYTES = 2**26

@@ -63,6 +63,8 @@ class Entity:
     """One over the distance in metres of the ground at its foot."""
     horizon_row: float | None
     """Where a level ground ends in its source image."""
+    scale_px_m: float | None
+    """How many pixels a metre has at its foot."""
     surround: tuple[float, float, float]
     frame_size: tuple[int, int]
 
@@ -88,6 +90,9 @@ class Index(NamedTuple):
     occluded: NDArray[np.bool_]
     largest_part: NDArray[np.float64]
     cut: NDArray[np.bool_]
+    standing: NDArray[np.bool_]
+    """Upright on ground, at a distance that is known."""
+    camera_height_m: NDArray[np.float64]
     with_depth: NDArray[np.bool_]
     frame_size: NDArray[np.int32]
 
@@ -196,6 +201,7 @@ class Resources:
             depth_range_m=None if np.isnan(near) else (near, far),
             nearness=None if np.isnan(nearness) else nearness,
             horizon_row=None if np.isnan(value["horizon_row"]) else float(value["horizon_row"]),
+            scale_px_m=None if np.isnan(value["scale_px_m"]) else float(value["scale_px_m"]),
             surround=(float(value["around_r"]), float(value["around_g"]), float(value["around_b"])),
             frame_size=(int(value["frame_width"]), int(value["frame_height"])),
         )
@@ -231,6 +237,8 @@ class Resources:
                 column["occluded"],
                 column["largest_part"],
                 column["cut"],
+                column["standing"],
+                column["camera_height_m"],
                 ~np.isnan(column["depth_near_m"]),
                 np.stack([column["frame_width"], column["frame_height"]], axis=1),
             )

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from adverse.content import digest
 from adverse.errors import DataError
-from adverse.semantic.contact import FOCAL_LENGTHS, contact_rows, distance_m
+from adverse.semantic.contact import CAMERA_HEIGHT_M, FOCAL_LENGTHS, contact_rows, distance_m
+from adverse.semantic.horizon import EyeLevel, StandingThing, eye_level, stands_upright
 from adverse.semantic.vanishing import VanishingPoint, vanishing_point
 from adverse.types import Camera, Dataset, Depth, Frame, Image, Truth
 
@@ -29,10 +30,12 @@ MOST_PIXELS = 20_000
 """Road pixels that are looked at; more tell nothing new."""
 OUTLIER = 3.0
 """In robust standard deviations."""
+POINT_SPREAD = 0.06
+"""By what share of the height vanishing points of photographs miss the horizon."""
 
 
 class GroundPlane(NamedTuple):
-    """1/z at column u and row v is a*u + b*v + c: per metre if `metric`, else up to a factor."""
+    """At column u and row v a*u + b*v + c is 1/z if `metric`, else how many pixels a metre has there."""
 
     a: float
     b: float
@@ -40,12 +43,12 @@ class GroundPlane(NamedTuple):
     metric: bool
 
     def nearness(self, u: float, v: float) -> float:
-        """Return 1/z where the ground is seen at column u and row v; at and above the horizon 0 or less."""
+        """Return that number where the ground is seen at column u and row v; above the horizon 0 or less."""
         return self.a * u + self.b * v + self.c
 
 
 def ground_plane(
-    road: NDArray[np.bool_], depth_m: NDArray[np.float32] | None, horizon_row: float | None
+    road: NDArray[np.bool_], depth_m: NDArray[np.float32] | None, level: EyeLevel | None
 ) -> GroundPlane | None:
     """Fit the plane to the depth of the road (H,W); without depth take a level ground below the horizon.
 
@@ -55,9 +58,10 @@ def ground_plane(
     (0.1, True)
     """
     fitted = None if depth_m is None else _fitted(road, depth_m)
-    if fitted is not None or horizon_row is None:
+    if fitted is not None or level is None:
         return fitted
-    return GroundPlane(0.0, 1.0, -horizon_row, metric=False)
+    slope = 1 / level.camera_height_m
+    return GroundPlane(0.0, slope, -slope * level.horizon_row, metric=False)
 
 
 def _fitted(road: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> GroundPlane | None:
@@ -82,8 +86,14 @@ Labels = NDArray[np.uint8] | NDArray[np.uint16]
 Instances = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Box = tuple[int, int, int, int]
-GROUND = frozenset({"road", "sidewalk", "terrain", "ground", "parking", "rail track", "pavement-merged"})
-"""Classes that other things stand on."""
+GROUND = frozenset(
+    {
+        *("road", "sidewalk", "terrain", "ground", "parking", "rail track", "pavement-merged", "dirt-merged"),
+        *("grass-merged", "gravel", "sand", "snow", "platform", "playingfield", "railroad"),
+        *("floor-wood", "floor-other-merged"),
+    }
+)
+"""Classes that other things stand on, as Cityscapes and COCO call them."""
 
 
 class Thing(NamedTuple):
@@ -165,30 +175,90 @@ class Scene:
         return vanishing_point(self.image)
 
     @cached_property
-    def horizon(self) -> float | None:
-        """The row where a level ground ends: by the camera's pose, or where the lines of the street meet."""
+    def eye_level(self) -> EyeLevel | None:
+        """Where a level ground ends, and how high the camera is.
+
+        By the camera's pose, else by the things that stand on the ground, else where the lines of the street
+        meet; None without any of them.
+        """
         if self.horizon_row is not None:
-            return self.horizon_row
-        point = self.vanishing_point
-        return None if point is None else point.y * self.size[1]
+            return EyeLevel(self.horizon_row, CAMERA_HEIGHT_M)
+        height, point = self.size[1], self.vanishing_point
+        meet = None if point is None else point.y * height
+        standing = [found for thing in self.things.values() for found in self._whole(thing)]
+        level = eye_level(standing, lines_meet=meet, lines_spread=POINT_SPREAD * height)
+        return EyeLevel(meet, CAMERA_HEIGHT_M) if level is None and meet is not None else level
+
+    @property
+    def horizon(self) -> float | None:
+        """The row where a level ground ends, where it is known."""
+        return None if self.eye_level is None else self.eye_level.horizon_row
+
+    @property
+    def focal_px(self) -> float:
+        """The focal length, or what is taken for it where no camera is known."""
+        return FOCAL_LENGTHS * self.size[0] if self.camera is None else self.camera.fy
+
+    def stands(self, thing: Thing) -> bool:
+        """Return whether an object stands on ground, upright by its shape, and is not cut by the border."""
+        x0, y0, x1, y1 = thing.box
+        width, height = self.size
+        if x0 == 0 or y0 == 0 or x1 == width or y1 == height or thing.mixed:
+            return False
+        foot = self.instances[y1 - 1, x0:x1] == thing.instance
+        below = np.s_[y1 : y1 + 1 + max(1, (y1 - y0) // 50), x0:x1]  # outlines have a rim without a label
+        ground = np.isin(self.labels[below], self.ground_labels) & (self.instances[below] == 0)
+        on_ground = ground.any(axis=0)[foot]
+        return bool(on_ground.mean() > 0.5) and stands_upright(self.class_of(thing), x1 - x0, y1 - y0)
+
+    def _whole(self, thing: Thing) -> list[StandingThing]:
+        """Return an object as one whose height tells how far it is, if it is."""
+        hidden = 0 if self.behind is None else int(np.count_nonzero(self.behind == thing.instance))
+        if hidden > thing.pixels // 100 or not self.stands(thing):
+            return []
+        return [StandingThing(self.class_of(thing) or "", thing.box[3], thing.box[3] - thing.box[1])]
+
+    @cached_property
+    def ground_labels(self) -> list[int]:
+        """The labels of what other things stand on."""
+        return [number for number, name in self.classes.items() if name in GROUND]
 
     @cached_property
     def contact(self) -> NDArray[np.int32]:
         """The row (H,W) at which what is seen at each pixel meets the ground, -1 where that is hidden."""
         feet = {instance: thing.box[3] - 1 for instance, thing in self.things.items()}
-        ground = [number for number, name in self.classes.items() if name in GROUND]
-        return contact_rows(self.labels, self.instances, feet, ground, self.behind)
+        return contact_rows(self.labels, self.instances, feet, self.ground_labels, self.behind)
 
     def distance_m(self, row: float) -> float | None:
         """Return about how far away something is that meets the ground at a row; None without a horizon."""
-        focal = FOCAL_LENGTHS * self.size[0] if self.camera is None else self.camera.fy
-        return None if self.horizon is None else distance_m(row, self.horizon, focal)
+        level = self.eye_level
+        return (
+            None
+            if level is None
+            else distance_m(row, level.horizon_row, self.focal_px, level.camera_height_m)
+        )
+
+    @property
+    def camera_height_m(self) -> float | None:
+        """How high the camera is above the ground, by the depth of roads or by what is seen; None without."""
+        if self.ground is not None and self.ground.metric:
+            return 1 / (self.ground.b * self.focal_px)
+        return None if self.eye_level is None else self.eye_level.camera_height_m
+
+    def scale_px_m(self, column: float, row: float) -> float | None:
+        """Return how many pixels an upright metre has where the ground is seen; None if not known."""
+        level = ground_plane(np.zeros((0, 0), np.bool_), None, self.eye_level)
+        plane = self.ground or level  # there may be no road
+        if plane is None:
+            return None
+        scale = plane.nearness(column, row) * (self.focal_px if plane.metric else 1.0)
+        return scale if scale > 0 else None
 
     @cached_property
     def ground(self) -> GroundPlane | None:
         """The plane the scene stands on, by the depth of roads or by the horizon; None without either."""
         road = self.ids.get("road")
-        return None if road is None else ground_plane(self.labels == road, self.depth_m, self.horizon)
+        return None if road is None else ground_plane(self.labels == road, self.depth_m, self.eye_level)
 
     @cached_property
     def road_pixels(self) -> NDArray[np.int64]:

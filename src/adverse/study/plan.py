@@ -24,7 +24,7 @@ from adverse.study.job import StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
 from adverse.study.scale_check import doubtful_scale
-from adverse.study.spec import StudyFile
+from adverse.study.spec import DataSection, StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
@@ -218,6 +218,16 @@ def _alike(file: StudyFile, whole: Dataset, dataset: Dataset) -> list[str]:
             f"figure is for {these}, not for others"
         )
     ]
+
+
+def read_section(file: StudyFile, registry: Registry, section: DataSection, *place: str) -> Dataset:
+    """Read the whole data set of a section that stands at a place of the study file."""
+    plugin = registry.get("dataset", section.format, where=file.where(*place, "format"))
+    where = file.where(*place)
+    options = plugins.bind(
+        plugin, section.options, where=where, base=file.folder, also=type(section).model_fields
+    )
+    return read_format(plugin, options, where=where)
 
 
 def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:

@@ -263,6 +263,7 @@ class FuzzSection(_Section):
     preset: Literal["realistic", "paper"] = "realistic"
     visible_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     remnant_share: Annotated[float, Field(ge=0, le=1)] = 0.25
+    donors: DataSection | None = None
     options: dict[str, Any] = {}
 
 
