@@ -211,6 +211,7 @@ def test_a_horizon_is_enough_to_move_and_without_either_it_says_so(tmp_path: Pat
     assert isinstance(recipe, Recipe)
     bottom = recipe.by_name["y"] + recipe.by_name["height"] - 1
     (entity,) = set_without_depth
+    assert entity.scale_px_m is not None
     assert entity.scale_px_m == pytest.approx(50 / 1.5, rel=0.15), "it is 50 px tall, and a car 1.5 m"
     assert recipe.by_name["closer"] == pytest.approx((bottom - 79) / 1.5 / entity.scale_px_m)
     options = replace(options, off=options.off | {"perspective"})
