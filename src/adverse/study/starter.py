@@ -82,6 +82,8 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         _stand_in(study, assumed)
     if task != "detection":
         study["task"] = task
+    if task == "segmentation":
+        study["keep_label_maps"] = True  # report and explorer draw its answers
     if task in ("detection", INSTANCE_SEGMENTATION):
         target = _known_target(system, sut, assumed) if unlabelled else _target(dataset, assumed)
         study["targets"] = [target]
