@@ -24,7 +24,7 @@ def label_map(store: Store, sut: str, setting: str, frame: str) -> NDArray[np.ui
     record = store.record(sut, setting, frame)
     if record is None or record["label_map"] is None:
         return None
-    labels = cv2.imdecode(np.frombuffer(record["label_map"], np.uint8), cv2.IMREAD_UNCHANGED)
+    labels = np.asarray(cv2.imdecode(np.frombuffer(record["label_map"], np.uint8), cv2.IMREAD_UNCHANGED))
     return np.asarray(labels.astype(np.int64) % LABELS, np.uint8)
 
 
