@@ -27,7 +27,7 @@ from adverse.analysis.results import Summary
 from adverse.analysis.tasks import segmentation_scores
 from adverse.benchmarks.task_table import answers_of
 from adverse.errors import AdverseError
-from adverse.report.label_maps import label_map, laid_over
+from adverse.report.label_maps import label_map, laid_over, most_frequent
 from adverse.report.pictures import Kind, Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers, RankedClasses
@@ -154,11 +154,12 @@ def _with_labels(
     maps = [label_map(store, str(row["sut"]), one, str(row["frame"])) for one in settings]
     if maps[0] is None:
         return both, f" {NOT_DRAWN}"
+    bare = most_frequent(maps[0])
     first, second = (
-        image if labels is None else laid_over(image, labels)
+        image if labels is None else laid_over(image, labels, bare=bare)
         for image, labels in zip(both, maps, strict=True)
     )
-    return (first, second), " Colours: its answer."
+    return (first, second), " Colours: its answer, but for the class that covers most."
 
 
 def _lost_class(store: Store, row: Mapping[str, Any]) -> str:

@@ -33,13 +33,17 @@ def coloured(labels: NDArray[np.uint8]) -> Image:
     return label_colours()[labels]
 
 
-def laid_over(image: Image, labels: NDArray[np.uint8]) -> Image:
-    """Return a frame with its labels over it, half transparent."""
-    colours = coloured(labels)
-    if colours.shape != image.shape:
-        size = (image.shape[1], image.shape[0])
-        colours = np.asarray(cv2.resize(colours, size, interpolation=cv2.INTER_NEAREST), np.uint8)
-    return np.asarray(cv2.addWeighted(image, 1 - OPACITY, colours, OPACITY, 0), np.uint8)
+def laid_over(image: Image, labels: NDArray[np.uint8], *, bare: int) -> Image:
+    """Return a frame with its labels over it, half transparent, but for one of them (as background)."""
+    size = (image.shape[1], image.shape[0])
+    labels = np.asarray(cv2.resize(labels, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+    drawn = np.asarray(cv2.addWeighted(image, 1 - OPACITY, coloured(labels), OPACITY, 0), np.uint8)
+    return np.where((labels == bare)[..., None], image, drawn)
+
+
+def most_frequent(labels: NDArray[np.uint8]) -> int:
+    """Return the label that most pixels have."""
+    return int(np.bincount(labels.ravel()).argmax())
 
 
 @cache

@@ -138,6 +138,13 @@ def _count(dataset: Dataset) -> int:
 
 
 def _classifies(model: Path | None) -> bool:
+    """Tell whether a model, a file or one of the catalogue, classifies images.
+
+    >>> _classifies(Path("efficientnet-lite0")), _classifies(Path("deeplabv3")), _classifies(None)
+    (True, False, False)
+    """
+    if model is not None and (real := real_models().get(str(model))) is not None:
+        return real.task == "classification"
     return (
         model is not None
         and model.suffix.lower() == ONNX
