@@ -190,6 +190,8 @@ def made_again(
     folder: OwnedFolder, broken: Mapping[str, AdverseError], rewrites: Sequence[str]
 ) -> list[AdverseError]:
     """Return the errors about files that the caller is about to make again: none about files of others."""
+    if not broken:
+        return []
     others = {path.relative_to(folder.path).as_posix() for path in folder.files_of_others()}
     return [
         error for name, error in broken.items() if name.startswith(tuple(rewrites)) and name not in others
