@@ -48,6 +48,8 @@ VALUE = r"(?:\([\w., +-]*\)|'[^'()=]*'|[\w.+-]+)"
 STEP = re.compile(rf"([^\W\d][\w.]*)(?:\(((?:\w+={VALUE}(?:, |(?=\))))+)\))?")
 OPTION = re.compile(rf"(\w+)=({VALUE})")
 """A mutation as ids have it, and an option in it; what does not look so is shown as it is."""
+NAME, VALUE_BEGINS = re.compile(r"[^\W\d_]{3,}"), re.compile(r"[+-]?[\d.]")
+"""A word of a mutation in words that may be cut, and what a value begins with."""
 COHERENT = " @ log"
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
@@ -68,6 +70,30 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
     return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
 
 
+def short_words(text: str, *, longest: int) -> str:
+    """Return a mutation in words, cut within its words and never within its values, where that is enough.
+
+    The names of options go first, the last before the others.
+
+    >>> short_words("motion blur length 20 px", longest=21)
+    'motion blur le… 20 px'
+    >>> short_words("defocus focus 5 m, blur 2.8", longest=23)
+    'defocus fo… 5 m, b… 2.8'
+    >>> short_words("c.gaussian_noise", longest=9)
+    'c.ga…oise'
+    """
+    words = text.split(" ")
+    named = [number for number in range(len(words)) if NAME.fullmatch(words[number])]
+    options = [number for number in named if VALUE_BEGINS.match("".join(words[number + 1 : number + 2]))]
+    for number in (*reversed(options), *sorted(set(named) - set(options), key=lambda n: -len(words[n]))):
+        too_long = len(" ".join(words)) - longest
+        if too_long <= 0:
+            break
+        words[number] = f"{words[number][: max(len(words[number]) - too_long - 1, 1)]}…"
+    short = " ".join(words)
+    return short if len(short) <= longest else shown(text, longest=longest)
+
+
 def apart(names: Sequence[str], *, longest: int) -> list[str]:
     """Return names shortened so that no two that differ look the same, by what they differ in.
 
@@ -75,7 +101,7 @@ def apart(names: Sequence[str], *, longest: int) -> list[str]:
     ['…a-of-the-r…', '…b-of-the-r…', 'hog']
     """
     spelt = [shown(name, longest=None) for name in names]
-    short = [shown(name, longest=longest) for name in spelt]
+    short = [short_words(name, longest=longest) for name in spelt]
     for text in dict.fromkeys(short):
         alike = list(dict.fromkeys(name for name, cut in zip(spelt, short, strict=True) if cut == text))
         if len(alike) > 1:
@@ -105,7 +131,8 @@ def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:
     'defocus focus 5 m, blur 2.8 + gaussian blur 3 px'
     """
     words = {BASELINE: CLEAN, **WORST_CASES}
-    return words.get(str(setting)) or shown(_id_words(str(setting)), longest=longest)
+    text = words.get(str(setting)) or shown(_id_words(str(setting)), longest=None)
+    return text if longest is None else short_words(text, longest=longest)
 
 
 def setting_id(name: str, known: Iterable[str] = ()) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from adverse.cli import console
+from adverse.data.rendered import orchard_world
 
 
 def test_progress_is_told_before_the_first_unit_ends(
@@ -47,3 +50,25 @@ def test_what_cannot_be_counted_is_told_to_go_on(monkeypatch: pytest.MonkeyPatch
         before = len(said)
     assert said[0] == "- reading data and SUTs, 0 s so far"
     assert len(said) == before  # the work itself is counted
+
+
+def test_it_says_how_much_of_a_world_is_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    heard = threading.Event()
+
+    def say(_console: console.Console, text: str) -> None:
+        said.append(text)
+        heard.set()
+
+    def rendered(_spec: object, *, workers: int, watch: Callable[[int, int], None]) -> Path:  # noqa: ARG001
+        watch(3, 40)
+        heard.clear()
+        assert heard.wait(10)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(console, "PLAIN_EVERY_S", 0.01)
+    monkeypatch.setattr(console.Console, "say", say)
+    monkeypatch.setattr("adverse.data.worlds.writing.cached_world", rendered)
+    with pytest.raises(FileNotFoundError), console.reading(console.Console()):
+        orchard_world()
+    assert said[-1] == "- reading data and SUTs: 3 of 40 logs rendered, 0 s so far"

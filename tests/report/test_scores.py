@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
+from PIL import Image as Pillow
 from playwright.sync_api import Browser
 from scipy import stats
 
@@ -20,8 +26,10 @@ from adverse.analysis.results import Summary
 from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table, save
 from adverse.curves.interval import Interval
+from adverse.report import galleries
 from adverse.report.benchmark import class_tables
 from adverse.report.page import write_report
+from adverse.report.pictures import Looker
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.text import setting_text
@@ -54,7 +62,8 @@ def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def segmented(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("segmented")
     write_scenes(folder / "data")
-    study = segmentation(folder / "data", mutations=["brightness(scale=0.5)", "gaussian_blur(sigma_px=2)"])
+    mutations = ["brightness(scale=0.5)", "gaussian_blur(sigma_px=2)"]
+    study = segmentation(folder / "data", mutations=mutations, keep_label_maps=True)
     suts = {"low": _mapped(Threshold(20)), "high": _mapped(Threshold(90))}
     adverse.run(study, folder / "run", detectors=suts)
     return folder / "run"
@@ -79,6 +88,46 @@ def table_of(page: Read, start: str) -> list[list[str]]:
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
     return list(json.loads((run / "results" / "summary.json").read_text())["rows"])
+
+
+def test_what_a_segmenter_loses_is_drawn_and_named(segmented: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looker = Looker(finished(segmented))
+    drawn: list[Image] = []
+    monkeypatch.setattr(galleries, "picture", lambda image, **_: drawn.append(image))
+    unanswered = galleries.telling_image(looker)
+    assert unanswered is not None
+    assert unanswered.words.startswith("mean IoU 0.33 clean, no answer in brightness 0.5. Colours: its")
+    drawn.clear()
+    answered = pq.read_table(segmented / "results" / "objects.parquet")
+    answered = answered.filter(pc.greater(answered["score"], 0))
+    monkeypatch.setattr("adverse.report.galleries.pq.read_table", lambda _path: answered)
+    lost = galleries.telling_image(looker)
+    assert lost is not None
+    assert lost.words.endswith("Colours: its answer, but for the class that covers most.")
+    ((name, before, after),) = re.findall(r"most lost: (\w+), IoU (.{4}) to (.{4})", lost.words)
+    assert name in looker.store.pixel_classes
+    assert float(before) > float(after)
+    frames = looker.store.frames.ids
+    (frame,) = [one for one in frames if np.array_equal(laid_over_by_hand(looker, lost.sut, one), drawn[0])]
+    monkeypatch.setattr(galleries, "label_map", lambda *_: None)
+    drawn.clear()
+    plain = galleries.telling_image(looker)
+    assert plain is not None
+    assert plain.words.endswith(galleries.NOT_DRAWN)
+    np.testing.assert_array_equal(drawn[0], looker.image(frame, "identity"))
+
+
+def laid_over_by_hand(looker: Looker, sut: str, frame: str) -> NDArray[np.uint8]:
+    """Return a clean frame with the answer of a segmenter over it, as the palette and the opacity say."""
+    image = looker.image(frame, "identity")
+    record = looker.store.record(sut, "identity", frame)
+    if record is None or record["label_map"] is None:
+        return image
+    labels = np.asarray(Pillow.open(io.BytesIO(record["label_map"])))
+    colours = np.array([[0xE6, 0x9F, 0x00], [0x56, 0xB4, 0xE9], [0x00, 0x9E, 0x73]])[labels]
+    drawn = np.rint(0.45 * image + 0.55 * colours)
+    bare = labels == np.argmax([np.sum(labels == label) for label in range(3)])
+    return np.where(bare[..., None], image, drawn).astype(np.uint8, copy=False)
 
 
 def test_every_class_of_a_segmenter_is_shown(segmented: Path) -> None:

@@ -95,3 +95,27 @@ def test_rows_are_those_of_the_planned_frames_each_once(
     frames = {"frame": ["x", "y", "z"], "split": ["test", "test", "validation"]}
     write_file(files.folder.frames, table_bytes(pa.table(frames)))
     assert files.misfiled(["a", "b"], ["s"]) == told
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ([("x", "a"), ("z", "a"), ("y", "a"), ("x", "b"), ("y", "b")], []),
+        (
+            [("x", "a"), ("z", "a"), ("x", "b"), ("y", "b"), ("z", "b")],
+            [
+                "s, a: 3 rows, 1 of them not planned, of 2 of the 2 planned frames",
+                "s, b: 2 rows, 0 of them not planned, of 2 of the 3 planned frames",
+            ],
+        ),
+    ],
+    ids=["right", "under another setting"],
+)
+def test_rows_are_those_that_a_search_chose(
+    tmp_path: Path, chosen: list[tuple[str, str]], told: list[str]
+) -> None:
+    files = files_of(tmp_path / "run", UNITS, older=())
+    frame, setting = (list(column) for column in zip(*chosen, strict=True))
+    selection = pa.table({"frame": frame, "setting": setting, "sut": ["s"] * len(chosen)})
+    write_file(files.folder.selection, table_bytes(selection))
+    assert files.misfiled(["a", "b"], ["s"]) == told

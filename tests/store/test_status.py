@@ -84,8 +84,27 @@ def test_what_is_heard_is_passed_on_and_a_full_disk_does_no_harm(
     file.under_way(3)
     file.end()
     assert (quiet.notes, quiet.done, quiet.answered) == (["one"], [3], [3])
-    assert (file.status.done, file.status.answered, file.status.warm is not None) == (5, 3, True)
+    assert (file.status.done, file.status.answered, file.status.warm is not None) == (5, 0, True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ended", ["interrupted", "incomplete", "running"])
+def test_a_run_that_stopped_says_how_far_it_came_until_all_is_done(tmp_path: Path, ended: str) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    folder.write_manifest({"status": ended})
+    file = StatusFile(folder, Quiet(), "local", dict)
+    file.begin(10, 2)
+    file.advance(Counter(ok=2, fault=1))
+    file.under_way(4)
+    file.end()
+    status = run_status(folder.path)
+    assert status.state == ("killed" if ended == "running" else ended)
+    lines = status_lines(status, folder.path, time.time())
+    assert lines[1:] == ["images   5 of 10 (50%), 2 of them before", "faults   1 fault"]
+    file.advance(Counter(ok=5))
+    file.end()
+    assert not (folder.path / STATUS).exists()
 
 
 def test_bad_input(tmp_path: Path) -> None:

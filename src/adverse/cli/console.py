@@ -26,7 +26,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from adverse.errors import AdverseError
-from adverse.text import duration, seen
+from adverse.text import counted, duration, seen
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -82,7 +82,7 @@ class _Harmless:
                 yield Segment(seen(segment.text), segment.style)
 
 
-PLAIN_EVERY_S = 5.0
+PLAIN_EVERY_S, FIRST_MINUTE_S = 5.0, 60.0
 
 
 class ProgressWatcher:
@@ -105,7 +105,7 @@ class ProgressWatcher:
     def before_work(self) -> Iterator[None]:
         """Say every few seconds that work is being prepared, until it begins."""
         with self.preparing:
-            self.preparing.enter_context(under_way(self.console, "reading data and SUTs"))
+            self.preparing.enter_context(reading(self.console))
             yield
 
     def note(self, text: str) -> None:
@@ -174,35 +174,55 @@ def wrong(statuses: Counter[str]) -> str:
     """Say what went wrong: faults are a SUT's, an image that could not be made is not.
 
     >>> wrong(Counter(ok=5, fault=1, quarantined=2))
-    '1 faults, 2 without an image'
+    '1 fault, 2 without an image'
     >>> wrong(Counter(ok=5, retried=1))
     '0 faults, 1 retried'
     """
     words = {"retried": "retried", "quarantined": "without an image"}
     more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
-    return f"{statuses['fault']} faults{''.join(more)}"
+    return f"{counted(statuses['fault'], 'fault')}{''.join(more)}"
 
 
 @contextmanager
-def under_way(console: Console, text: str) -> Iterator[None]:
-    """Show that something goes on which cannot be counted; nothing is shown of what takes no time."""
-    over, started = threading.Event(), time.monotonic()
+def under_way(console: Console, text: str) -> Iterator[Callable[[str], None]]:
+    """Show that something goes on which cannot be counted; nothing is shown of what takes no time.
+
+    Give what changes the text. After a minute there is a line less often.
+    """
+    over, started, texts = threading.Event(), time.monotonic(), [text]
 
     def tell() -> None:
-        while not over.wait(PLAIN_EVERY_S):
-            console.say(f"- {text}, {duration(time.monotonic() - started)} so far")
+        spent = 0.0
+        while not over.wait(PLAIN_EVERY_S if spent < FIRST_MINUTE_S else 6 * PLAIN_EVERY_S):
+            spent = time.monotonic() - started
+            console.say(f"- {texts[-1]}, {duration(spent)} so far")
 
     if console.is_terminal:
-        with console.status(text):
-            yield
+        with console.status(text) as status:
+            yield status.update
         return
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        yield
+        yield texts.append
     finally:
         over.set()
         teller.join()
+
+
+@contextmanager
+def reading(console: Console) -> Iterator[None]:
+    """Show that data and SUTs are read, and how much of a world is rendered for that."""
+    from adverse.data.rendered import watched_rendering
+
+    text = "reading data and SUTs"
+    with under_way(console, text) as tell:
+
+        def rendered(done: int, total: int) -> None:
+            tell(text if done == total else f"{text}: {done} of {total} logs rendered")
+
+        with watched_rendering(rendered):
+            yield
 
 
 @contextmanager

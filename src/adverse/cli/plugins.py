@@ -11,15 +11,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from adverse.cli.console import say, show_error
+from adverse.cli.console import Console, say, show_error
 from adverse.cli.options import Json
 from adverse.errors import EXIT_GATE_FAILED, AdverseError, StudyError, suggestion
 
 if TYPE_CHECKING:
     from adverse.step_clock import Steps
 
-WIDTH = 80
-"""Characters of a line of a list."""
 MANY = 5
 """Names with the same beginning, such as c., that stand together in a list."""
 
@@ -75,7 +73,7 @@ def list_known(
         _print_lines([entry for entry in chosen if entry["name"] not in together])
         for suite, members in suites.items():
             text = f"{suite:<4} {len(members)}: {', '.join(name.removeprefix(suite) for name in members)}"
-            for line in textwrap.wrap(text, WIDTH, subsequent_indent=" " * 5):
+            for line in textwrap.wrap(text, Console().width, subsequent_indent=" " * 5):
                 say(line)
         some = f"; NAME can be {' or '.join(suites)}" if suites else ""
         typer.echo(f"adverse list {kind} NAME shows one in full{some}")
@@ -91,10 +89,10 @@ def _suites(entries: Mapping[str, object]) -> dict[str, list[str]]:
 
 
 def _print_lines(entries: list[dict[str, Any]]) -> None:
-    widest = max((len(entry["name"]) for entry in entries), default=0)
+    widest, width = max((len(entry["name"]) for entry in entries), default=0), Console().width
     for entry in entries:
         line = f"{entry['name']:{widest}}  {entry['summary']}"
-        say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
+        say(line if len(line) <= width else f"{line[: width - 1]}…")
 
 
 def _print_whole(entries: list[dict[str, Any]]) -> None:

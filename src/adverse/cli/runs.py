@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from adverse.cli.console import Console, ProgressWatcher, show_error, under_way
+from adverse.cli.console import Console, ProgressWatcher, reading, show_error, under_way
 from adverse.cli.engines import EngineName, Scheduler, open_engine
 from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers, at_hand, to_plan, to_write
 from adverse.cli.sealing import say_remade, say_stale
@@ -86,11 +86,14 @@ def plan(
 
     file = read_study(study)
     folder = out or _default_folder(file.folder, file.study.name)
-    made = plan_study(file, folder)
+    console = Console(quiet=as_json)
+    with reading(console):
+        made = plan_study(file, folder)
     prepared_s = monotonic() - begun  # a run reads data and SUTs, too
     total, to_do = made.pictures(made.units), made.pictures(made.to_do)
     crew = (all_cores() if workers is None else workers) or 1
-    time = estimate_time(made, workers=crew) if estimate else None
+    with under_way(console, "running a few images to estimate the time"):
+        time = estimate_time(made, workers=crew) if estimate else None
     if as_json:
         facts = {
             "study": file.study.name,
@@ -108,7 +111,6 @@ def plan(
         }
         typer.echo(json.dumps(facts, indent=1))
         raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
-    console = Console()
     groups = Counter(setting.group for setting in made.job.settings)
     left = made.to_do
     say = console.say

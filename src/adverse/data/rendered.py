@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +23,9 @@ Pixels = Annotated[int, Field(ge=64, le=4096)]
 Logs = Annotated[int, Field(ge=0, le=10_000)]
 PoseNoise = Annotated[float, Field(ge=0, le=1000)]
 DisparityNoise = Annotated[float, Field(ge=0, le=10)]
+Watch = Callable[[int, int], None]
+"""Hears how many logs of how many are rendered."""
+_watch: ContextVar[Watch | None] = ContextVar("rendering watch", default=None)
 DEFAULT_LOGS: dict[Split, int] = {"validation": 12, "test": 24}
 
 
@@ -72,7 +77,7 @@ def rendered(
     noise: tuple[float, float] = (0.0, 0.0),
     *,
     right: bool = True,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Path:
     """Return the folder of a world in the cache; render it first if need be, and tell how far that is.
 
@@ -85,6 +90,16 @@ def rendered(
     return cached_world(spec, workers=os.cpu_count() or 1, watch=watch)
 
 
+@contextmanager
+def watched_rendering(watch: Watch) -> Iterator[None]:
+    """Tell how far a world is that a study needs and that has to be rendered while it is read."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
 def _world(
     world: World,
     logs: dict[Split, int],
@@ -94,7 +109,7 @@ def _world(
     *,
     right: bool,
 ) -> Dataset:
-    root = rendered(world, logs, size, seed, noise, right=right)
+    root = rendered(world, logs, size, seed, noise, right=right, watch=_watch.get())
     read = folder(root, split={split: split for split in _wanted(logs)})
     return replace(read, name=f"{world} world (synthetic)")
 

@@ -116,7 +116,7 @@ def _brief_table(summary: Summary, run: Run, *, fewer: int = 0) -> Table:
         ),
         tuple(rows),
         groups=groups,
-        caption=f"and {counted(more, 'milder one')}: --tables" if more > 0 else "",
+        caption=f"and {counted(more, 'less harmful one')}: --tables" if more > 0 else "",
     )
     return table if run.truth is None else table_words(table)
 

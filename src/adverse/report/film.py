@@ -38,6 +38,7 @@ HOLD_S = 2.0
 """How long the last picture stays."""
 INK, PAPER, SOFT, RAIL = (240, 240, 240), (22, 24, 27), (165, 169, 174), (70, 76, 84)
 TRUTH, SUT, DANGER, PERSON = (110, 190, 255), (255, 176, 0), (255, 84, 84), (255, 255, 255)
+BEYOND = "last image of the log; the robot is past it"
 Colour = tuple[int, int, int]
 Boxes = Mapping[str, NDArray[np.floating]]
 """By the id of a frame."""
@@ -192,8 +193,6 @@ def _draw_camera(
 ) -> None:
     size = _camera_size(image)
     picture = Pillow.fromarray(np.ascontiguousarray(image)).resize(size, Pillow.Resampling.BILINEAR)
-    if not state.recorded:
-        picture = Pillow.blend(picture, Pillow.new("RGB", size, PAPER), 0.55)
     place = left + (SIDE_PX - size[0]) // 2
     whole.paste(picture, (place, HEAD_PX))
     draw = ImageDraw.Draw(whole)
@@ -215,8 +214,8 @@ def _draw_numbers(
     draw.text((left + 6, top + 3), speed, fill=INK, font=_font(14))
     draw.text((left + 76, top + 3), distance, fill=DANGER if near else INK, font=_font(14))
     if not state.recorded:
-        middle = (left + SIDE_PX // 2, (HEAD_PX + top) // 2)
-        draw.text(middle, "beyond the last image of the log", fill=INK, font=_font(14), anchor="mm")
+        draw.rectangle((left, top - NUMBERS_PX, left + SIDE_PX - 1, top - 1), fill=PAPER)
+        draw.text((left + 6, top - NUMBERS_PX + 3), BEYOND, fill=SOFT, font=_font(14))
 
 
 def numbers(state: State, people: int = 0, ignored: int = 0) -> tuple[str, str]:

@@ -24,8 +24,10 @@ from adverse.analysis.failures import (
 )
 from adverse.analysis.headline import setting_words
 from adverse.analysis.results import Summary
+from adverse.analysis.tasks import segmentation_scores
 from adverse.benchmarks.task_table import answers_of
 from adverse.errors import AdverseError
+from adverse.report.label_maps import label_map, laid_over, most_frequent
 from adverse.report.pictures import Kind, Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers, RankedClasses
@@ -33,6 +35,7 @@ from adverse.text import CLEAN, shown
 from adverse.types import Image
 
 FAILURES = 12
+NOT_DRAWN = "Its answers are not drawn: the study does not set keep_label_maps."
 WIDEST_FAILURE, WIDEST_THUMB = 640, 160
 EXPLORER_PORT = 8765
 """Where the links of the gallery expect the explorer."""
@@ -121,20 +124,56 @@ def telling_image(looker: Looker) -> ImageFailure | None:
         return None
     setting = next(one for one in store.run.settings if one.id == row["setting"])
     under = shown(setting_words(setting))
-    before, after = (
-        Shot(words, picture(image, widest=WIDEST_FAILURE), None)
-        for image, words in zip(both, (CLEAN, f"under {under}"), strict=True)
-    )
-    score = row["score"] or 0.0
     if store.task == "segmentation":
+        both, drawn = _with_labels(store, row, both)
         lead = f"{shown(row['sut'])} loses a scene:"
-        words = f"mean IoU {row['score_before']:.2f} clean, {score:.2f} in {under}."
+        record = store.record(str(row["sut"]), str(row["setting"]), str(row["frame"]))
+        answered = record is not None and record["status"] == "ok"
+        fallen = f"{row['score'] or 0.0:.2f} in {under}{_lost_class(store, row)}"
+        words = (
+            f"mean IoU {row['score_before']:.2f} clean, {fallen if answered else f'no answer in {under}'}."
+        )
+        words += drawn
     else:
         truth = store.categories_shown[store.frames.ids.index(row["frame"])] or ""
         article = "an" if str(truth)[:1].lower() in "aeiou" else "a"
         lead = f"{shown(row['sut'])} loses {article} {shown(truth)}:"
         words = f"right with score {row['score_before']:.2f} clean; in {under} it says {_said(store, row)}."
+    before, after = (
+        Shot(words, picture(image, widest=WIDEST_FAILURE), None)
+        for image, words in zip(both, (CLEAN, f"under {under}"), strict=True)
+    )
     return ImageFailure(str(row["sut"]), (before, after), lead, words)
+
+
+def _with_labels(
+    store: Store, row: Mapping[str, Any], both: tuple[Image, Image]
+) -> tuple[tuple[Image, Image], str]:
+    """Return both images with a segmenter's labels over them, where the run kept these, and a word on it."""
+    settings = store.run.baseline.id, str(row["setting"])
+    maps = [label_map(store, str(row["sut"]), one, str(row["frame"])) for one in settings]
+    if maps[0] is None:
+        return both, f" {NOT_DRAWN}"
+    bare = most_frequent(maps[0])
+    first, second = (
+        image if labels is None else laid_over(image, labels, bare=bare)
+        for image, labels in zip(both, maps, strict=True)
+    )
+    return (first, second), " Colours: its answer, but for the class that covers most."
+
+
+def _lost_class(store: Store, row: Mapping[str, Any]) -> str:
+    """Say which class a segmenter loses most of on an image; nothing where it loses none."""
+    counts, frame = store.pixel_counts(str(row["sut"])), store.frames.ids.index(row["frame"])
+    before, after = (
+        segmentation_scores(counts[one], counts[one].frame == frame, store.pixel_classes)[1]
+        for one in (store.run.baseline.id, str(row["setting"]))
+    )
+    falls = {name: (iou or 0.0) - (after[name] or 0.0) for name, iou in before.items()}
+    name = max(falls, key=falls.__getitem__, default="")
+    if not falls.get(name):
+        return ""
+    return f"; most lost: {shown(name)}, IoU {before[name] or 0.0:.2f} to {after[name] or 0.0:.2f}"
 
 
 def _said(store: Store, row: Mapping[str, Any]) -> str:

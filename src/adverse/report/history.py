@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
@@ -65,6 +66,21 @@ def _in_words(figure: str, measure: str = "") -> str:
     return figure.replace(" in the worst case of all ", " of all ") if "worst-case" in measure else figure
 
 
+def run_name(folder: Path, folders: Sequence[Path]) -> str:
+    """Return what a run is called: its folder, with those around it where others are called the same.
+
+    >>> runs = [Path("a/x/run"), Path("b/x/run"), Path("b/v2")]
+    >>> [run_name(run, runs) for run in runs]
+    ['a/x/run', 'b/x/run', 'v2']
+    """
+    others = [other.parts for other in folders if other != folder]
+    for number in range(1, len(folder.parts) + 1):
+        name = folder.parts[-number:]
+        if all(parts[-number:] != name for parts in others):
+            return "/".join(name)
+    return str(folder)
+
+
 def history_lines(history: History) -> list[str]:
     """Say what must be known of it: runs that are not comparable, and figures that are missing."""
     lines = []
@@ -72,11 +88,12 @@ def history_lines(history: History) -> list[str]:
         point = next(point for point in history.points if point.folder == folder)
         if point.differs:
             reasons = ", ".join(point.differs)
-            lines.append(f"* {shown(folder.name)} is not comparable with the newest: {reasons}")
+            name = shown(run_name(folder, history.folders))
+            lines.append(f"* {name} is not comparable with the newest: {reasons}")
     doubts: dict[str, dict[str, None]] = {}
     for point in history.points:
         if point.doubt:
-            doubts.setdefault(point.doubt, {})[shown(point.folder.name)] = None
+            doubts.setdefault(point.doubt, {})[shown(run_name(point.folder, history.folders))] = None
     lines += [f"? {', '.join(names)}: {shown(doubt, longest=400)}" for doubt, names in doubts.items()]
     if any(point.interval and point.interval.status == "few logs" for point in history.points):
         lines.append("~ rests on fewer than 20 logs")
@@ -92,7 +109,7 @@ def render_history(history: History) -> str:
         chart=history_chart(history).svg(),
         table=history_table(history),
         lines=history_lines(history),
-        newest=shown(history.folders[-1].name),
+        newest=shown(run_name(history.folders[-1], history.folders)),
     )
 
 
@@ -123,7 +140,7 @@ def _names(history: History) -> tuple[tuple[float, ...], bool, tuple[str, ...]]:
     other = {point.folder for point in history.points if point.differs}
     step = -(-len(runs) // MOST_TICKS)
     shown_at = list(range(0, len(runs), step))
-    short = apart([run.name for run in runs], longest=14)
+    short = apart([run_name(run, history.folders) for run in runs], longest=14)
     names = tuple(short[number] + ("*" if runs[number] in other else "") for number in shown_at)
     return tuple(map(float, shown_at)), False, names
 
@@ -132,7 +149,7 @@ def _row(history: History, folder: Path) -> tuple[Cell, ...]:
     points = {point.figure: point for point in history.points if point.folder == folder}
     any_point = next(iter(points.values()))
     commits = dict.fromkeys(point.commit[:COMMIT_SHOWN] for point in points.values() if point.commit)
-    name = shown(folder.name) + ("*" if any_point.differs else "")
+    name = shown(run_name(folder, history.folders)) + ("*" if any_point.differs else "")
     when = (any_point.finished or "-").replace("T", " ").removesuffix("+00:00")
     heads = Cell(name, note=", ".join(any_point.differs)), Cell(when), Cell(", ".join(commits) or "-")
     return (*heads, *(_cell(points.get(figure)) for figure in history.figures))

@@ -17,7 +17,7 @@ from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.run_tables import area_words, level_label, marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.requirements.rules import Rule
-from adverse.text import SCORE_WORDS, counted, shown
+from adverse.text import SCORE_WORDS, counted, short_words, shown
 
 MOST_SUTS, MOST_ROWS = 5, 10
 ROW_PX, SUT_PX, CHART_PX, LEGEND_PX = 16, 9, 390, 22
@@ -91,7 +91,11 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     rows = head.conditions[:most]
     left_out = [
         *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
-        *([counted(len(head.conditions) - most, "milder condition")] if len(head.conditions) > most else []),
+        *(
+            [counted(len(head.conditions) - most, "less harmful condition")]
+            if len(head.conditions) > most
+            else []
+        ),
     ]
     legend = tuple(
         (
@@ -197,7 +201,7 @@ def _chart(
 
 
 def _row_words(row: Condition, longest: int) -> str:
-    return shown(row.words, longest=longest - 1)
+    return short_words(shown(row.words, longest=None), longest=longest - 1)
 
 
 def _few(interval: Mapping[str, Any] | None) -> bool:

@@ -44,7 +44,7 @@ def finished(path: Path, *, rewrites: Sequence[str] = (), selected: Sequence[Sel
     checked = verify(folder, inputs=False, rewrites=rewrites)
     for problem in checked.problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
-    store = Store(folder, state=checked.state)
+    store = Store(folder, state=checked.state, detections=checked.detections)
     store.tolerated = checked.tolerated
     _refuse_mixed(store)
     return store

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.records import SCHEMA
-
-_ALL_OF_SPLIT = "p.split = 'test' OR d.setting = $baseline"
 
 
 class DetectionFiles:
@@ -68,16 +68,25 @@ class DetectionFiles:
 
     @functools.cached_property
     def frames(self) -> pa.Table:
-        """The file, frame and pixels of all rows, each once, also of rows that no cell names."""
+        """The file, frame and pixels of all rows, each once, and the cells that name them.
+
+        `cells` are places in the table of cells, one for each row: none for rows that no cell names.
+        """
 
         def sql(reading: str) -> str:
-            columns = "parse_filename(filename) AS file, frame, pixels"
-            return f"SELECT {columns} FROM {reading} GROUP BY ALL"  # noqa: S608 - ours
+            file = "parse_filename(d.filename)"
+            return f"""SELECT {file} AS file, d.frame, d.pixels,
+                    list(c.number) FILTER (c.number IS NOT NULL) AS cells
+                FROM {reading} d LEFT JOIN cells c
+                ON c.setting = d.setting AND c.sut = d.sut AND c.file = {file}
+                GROUP BY ALL"""  # noqa: S608 - ours
 
         files = sorted(set(self.cells["file"].to_pylist()))
+        numbers = pa.array(range(self.cells.num_rows), pa.int32())
         if not files:
-            return pa.table({name: pa.array([], pa.string()) for name in ("file", "frame", "pixels")})
-        return self._query(sql, files, self.cells, {})
+            columns = {name: pa.array([], pa.string()) for name in ("file", "frame", "pixels")}
+            return pa.table({**columns, "cells": pa.array([], pa.list_(pa.int32()))})
+        return self._query(sql, files, self.cells.append_column("number", numbers), {})
 
     def frames_of_two_images(self) -> list[str]:
         """Return the frames of which there are rows with different hashes of the pixels before mutation."""
@@ -95,14 +104,7 @@ class DetectionFiles:
         The first setting is the baseline, which is run on all frames; the others are run on those to test;
         where a search chose what is run, all of what it asked for.
         """
-        chosen = self._selected is not None
-        which = "p.setting = d.setting AND p.sut = d.sut" if chosen else _ALL_OF_SPLIT
-        counted = f"LEFT JOIN planned p ON p.frame = d.frame AND ({which}) GROUP BY d.setting, d.sut"
-        columns = "d.setting, d.sut, count(*), count(DISTINCT p.number), count(p.number)"
-        named = {} if chosen else {"baseline": settings[0]}
-        table = self.select(columns, tail=counted, **named)
-        columns_of = [] if table is None else [column.to_pylist() for column in table.columns]
-        found = {(setting, sut): counts for setting, sut, *counts in zip(*columns_of, strict=True)}
+        found = self._counts(settings, suts)
         numbers = self._numbers(settings, suts)
         wrong = []
         for setting in settings:
@@ -113,6 +115,38 @@ class DetectionFiles:
                     rows = f"{number} rows, {number - planned} of them not planned"
                     wrong.append(f"{sut}, {setting}: {rows}, of {frames} of the {wanted} planned frames")
         return wrong
+
+    def _counts(self, settings: Sequence[str], suts: Sequence[str]) -> dict[tuple[str, str], list[int]]:
+        """Return, by setting and SUT, the rows that cells name, the planned frames and the planned rows."""
+        pairs = [(setting, sut) for setting in settings for sut in suts]
+        ids = self._planned["frame"].unique()
+        plan = self._pairs(self._planned, settings, suts) if self._selected is not None else None
+        of_cell = self._pairs(self.cells, settings, suts)
+        named = self.frames["cells"].combine_chunks()
+        frame = pc.fill_null(pc.index_in(self.frames["frame"], value_set=ids), -1).to_numpy()
+        frame = np.repeat(frame.astype(np.int64), pc.fill_null(pc.list_value_length(named), 0).to_numpy())
+        pair = of_cell[named.flatten().to_numpy()]
+        frame, pair = frame[pair >= 0], pair[pair >= 0]
+        if plan is None:
+            tested = pc.equal(self._planned["split"], "test").to_numpy()
+            planned = (frame >= 0) & (tested[frame] | (pair < len(suts)))
+        else:
+            wanted = plan * len(ids) + pc.index_in(self._planned["frame"], value_set=ids).to_numpy()
+            planned = (frame >= 0) & np.isin(pair * len(ids) + frame, wanted)
+        places = np.unique((pair * len(ids) + frame)[planned]) // max(len(ids), 1)
+        counts = (np.bincount(part, minlength=len(pairs)) for part in (pair, places, pair[planned]))
+        rows = np.stack(list(counts), axis=1).tolist()
+        return dict(zip(pairs, rows, strict=True))
+
+    @staticmethod
+    def _pairs(table: pa.Table, settings: Sequence[str], suts: Sequence[str]) -> NDArray[np.int64]:
+        """Return which pair of setting and SUT each row has, counted setting by setting; -1: none of them."""
+        setting, sut = (
+            pc.fill_null(pc.index_in(table[name], value_set=pa.array(values, pa.string())), -1).to_numpy()
+            for name, values in (("setting", settings), ("sut", suts))
+        )
+        pair: NDArray[np.int64] = setting.astype(np.int64) * len(suts) + sut
+        return np.where((setting < 0) | (sut < 0), -1, pair)
 
     def _numbers(self, settings: Sequence[str], suts: Sequence[str]) -> dict[tuple[str, str], int]:
         """Return how many frames are planned under each setting by each SUT."""
@@ -131,12 +165,10 @@ class DetectionFiles:
 
     @functools.cached_property
     def _planned(self) -> pa.Table:
-        """The frames of the plan, their splits, and a number for each, which is faster to count."""
+        """The frames of the plan and their splits; where a search chose, also settings and SUTs."""
         if self._selected is not None:
-            table = self._selected
-        else:
-            table = pq.read_table(self.folder.frames, columns=["frame", "split"])
-        return table.append_column("number", pa.array(range(table.num_rows), pa.int32()))
+            return self._selected
+        return pq.read_table(self.folder.frames, columns=["frame", "split"])
 
     def _query(
         self,
@@ -175,8 +207,6 @@ class DetectionFiles:
             connection.register("cells", cells)
             if " no_rows" in sql:
                 connection.register("no_rows", SCHEMA.empty_table())
-            if " planned " in sql:
-                connection.register("planned", self._planned)
             return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
 
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:

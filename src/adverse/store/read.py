@@ -58,7 +58,9 @@ CONFIDENCE = 0.95
 class Store:
     """Reads a run; code that makes or shows numbers gets it from `finished`, which checks the files first."""
 
-    def __init__(self, folder: RunFolder, *, state: str | None = None) -> None:
+    def __init__(
+        self, folder: RunFolder, *, state: str | None = None, detections: DetectionFiles | None = None
+    ) -> None:
         self.folder = folder
         self._state = state
         self._manifest = folder.read_manifest()
@@ -69,7 +71,7 @@ class Store:
                 where=str(folder.path),
                 fix="Run the study again: it resumes where it stopped.",
             )
-        self._detections = DetectionFiles(folder)
+        self._detections = detections or DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
         self._logs: frozenset[str] | None = None
         self._shown: tuple[frozenset[str], frozenset[str]] | None = None

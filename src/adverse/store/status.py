@@ -1,7 +1,7 @@
-"""What a run is doing right now: a small file beside it, for `adverse status`, gone when the run ends.
+"""What a run is doing right now: a small file beside it, for `adverse status`, gone when all is done.
 
 It is written every few seconds, is no part of what results are made from, and may fail to be written without
-harm. After a kill it stays behind and shows how far the run was; the next one writes it anew.
+harm. After a stop or a kill it stays behind and shows how far the run was; the next one writes it anew.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ EVERY_S = 2.0
 SILENT_S = 60.0
 """A run on another machine that wrote nothing for so long is taken for dead."""
 NOTES_KEPT = 8
+OVER = "over"
+"""The state in a file whose run ended before all was done."""
 
 
 class _Watcher(Protocol):
@@ -130,9 +132,18 @@ class StatusFile:
             self.watch.under_way(answered)
 
     def end(self) -> None:
-        """Take the file away: from now on the manifest says how the run ended."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        """Take the file away if all is done; else it stays, and says how far the run came.
+
+        How it ended says the manifest.
+        """
+        status = self.status
+        if status.done < status.total:
+            status.state, status.answered, status.workers = OVER, 0, {}
+            status.statuses, status.notes = dict(self.counted), list(self.notes)
+            self._write()
+        else:
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
         self.watch.end()
 
     def _write(self) -> None:
@@ -156,14 +167,13 @@ def run_status(path: Path) -> RunStatus:
     folder = RunFolder(path)
     manifest = folder.read_manifest()
     status = _written(folder)
-    if status is not None and _alive(status):
+    if status is not None and status.state != OVER and _alive(status):
         return status
     ended = str(manifest["status"])
-    if ended == "running":  # nobody wrote how it ended
-        status = status or RunStatus()
-        status.state = "killed"
-        return status
-    return RunStatus(state=ended)
+    if status is None or ended == "complete":
+        status = RunStatus()
+    status.state = "killed" if ended == "running" else ended  # nobody wrote how it ended
+    return status
 
 
 def _written(folder: RunFolder) -> RunStatus | None:

@@ -48,6 +48,8 @@ class Verification:
     unfinished: bool = False
     state: str | None = None
     """The state of a finished run without problems, which everything computed from it is sealed with."""
+    detections: DetectionFiles | None = None
+    """The detections of a finished run without problems, as they were read for the check."""
 
 
 def verify(folder: RunFolder, *, inputs: bool = True, rewrites: Sequence[str] = ()) -> Verification:
@@ -83,10 +85,13 @@ def _verify(
         if whole:
             problems.append(error if isinstance(error, StoreError) else changed_journal(folder.journal))
     problems += wrong_inside(folder, detections)
+    read: DetectionFiles | None = None
     if finished and whole:
         known = {*sealed, *detections}
         problems += added((folder.detections, folder.logs), known)
-        problems += [] if problems else _misfiled(folder, manifest)
+        if not problems:
+            read = DetectionFiles(folder)
+            problems += _misfiled(read, manifest)
     outside = _inputs(folder, manifest) if inputs and whole else {}
     problems += [
         changed(path, sha256, wanted, AGAIN)
@@ -102,7 +107,13 @@ def _verify(
     notes += _others(folder)
     notes += _variables(manifest) if inputs else []
     return Verification(
-        files, tuple(problems), tuple(notes), tuple(tolerated), unfinished=not finished, state=state
+        files,
+        tuple(problems),
+        tuple(notes),
+        tuple(tolerated),
+        unfinished=not finished,
+        state=state,
+        detections=read,
     )
 
 
@@ -112,15 +123,15 @@ UNFINISHED = (
 )
 
 
-def _misfiled(folder: RunFolder, manifest: Mapping[str, Any]) -> list[AdverseError]:
+def _misfiled(files: DetectionFiles, manifest: Mapping[str, Any]) -> list[AdverseError]:
     """Return an error where the rows are not those of the plan: one for each frame, setting and SUT."""
-    wrong = DetectionFiles(folder).misfiled(list(manifest["settings"]), list(manifest["suts"]))
+    wrong = files.misfiled(list(manifest["settings"]), list(manifest["suts"]))
     if not wrong:
         return []
     more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
     error = StoreError(
         "the results are not those of the planned frames",
-        where=str(folder.detections),
+        where=str(files.folder.detections),
         got="; ".join(wrong[:NAMED]) + more,
         wanted="one row for each planned frame, setting and SUT",
         fix="Run the study again with --fresh.",
@@ -179,6 +190,8 @@ def made_again(
     folder: OwnedFolder, broken: Mapping[str, AdverseError], rewrites: Sequence[str]
 ) -> list[AdverseError]:
     """Return the errors about files that the caller is about to make again: none about files of others."""
+    if not broken:
+        return []
     others = {path.relative_to(folder.path).as_posix() for path in folder.files_of_others()}
     return [
         error for name, error in broken.items() if name.startswith(tuple(rewrites)) and name not in others

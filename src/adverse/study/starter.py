@@ -82,6 +82,8 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         _stand_in(study, assumed)
     if task != "detection":
         study["task"] = task
+    if task == "segmentation":
+        study["keep_label_maps"] = True  # report and explorer draw its answers
     if task in ("detection", INSTANCE_SEGMENTATION):
         target = _known_target(system, sut, assumed) if unlabelled else _target(dataset, assumed)
         study["targets"] = [target]
@@ -138,6 +140,13 @@ def _count(dataset: Dataset) -> int:
 
 
 def _classifies(model: Path | None) -> bool:
+    """Tell whether a model, a file or one of the catalogue, classifies images.
+
+    >>> _classifies(Path("efficientnet-lite0")), _classifies(Path("deeplabv3")), _classifies(None)
+    (True, False, False)
+    """
+    if model is not None and (real := real_models().get(str(model))) is not None:
+        return real.task == "classification"
     return (
         model is not None
         and model.suffix.lower() == ONNX

@@ -11,7 +11,6 @@ at which it counts. The page shows and hides boxes by it and computes nothing.
 
 from __future__ import annotations
 
-import colorsys
 import sys
 import threading
 from collections import OrderedDict
@@ -32,6 +31,7 @@ from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
 from adverse.pages.view.pick import Pick
 from adverse.pages.view.session import ExploredRun
+from adverse.report.label_maps import LABELS, coloured, label_colours, label_map
 from adverse.report.pictures import outline, outline_path
 from adverse.text import counted, shown, without_paths
 
@@ -133,11 +133,7 @@ NOT_KEPT = (
     "The run did not keep the segmenter's label maps, so they cannot be laid over the frame. "
     "Set keep_label_maps: true in the study and run it again."
 )
-PALETTE = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#000000")
-"""Okabe and Ito's, for the first labels; those beyond take hues as far apart as can be."""
-LABELS = 256
 TITLE = "this frame's scores, IoU by class"
-GOLDEN = 0.618034
 
 
 def frame_answer(run: ExploredRun, sut: str, setting: str, frame: int) -> dict[str, Any]:
@@ -152,11 +148,8 @@ def frame_answer(run: ExploredRun, sut: str, setting: str, frame: int) -> dict[s
 
 def label_picture(run: ExploredRun, sut: str, setting: str, frame: int) -> bytes | None:
     """Return a kept label map in colours as PNG; None if there is none."""
-    record = run.store.record(sut, setting, run.store.frames.ids[frame])
-    if record is None or record["label_map"] is None:
-        return None
-    labels = np.asarray(cv2.imdecode(np.frombuffer(record["label_map"], np.uint8), cv2.IMREAD_UNCHANGED))
-    return bytes(cv2.imencode(".png", _colours()[labels.astype(np.int64) % LABELS][..., ::-1])[1].tobytes())
+    labels = label_map(run.store, sut, setting, run.store.frames.ids[frame])
+    return None if labels is None else bytes(cv2.imencode(".png", coloured(labels)[..., ::-1])[1].tobytes())
 
 
 def label_names(run: ExploredRun, sut: str) -> list[dict[str, str]]:
@@ -165,7 +158,7 @@ def label_names(run: ExploredRun, sut: str) -> list[dict[str, str]]:
         return []
     classes = run.store.run.sut(sut).options.get("classes")
     names = classes if isinstance(classes, list) else []
-    colours = ["#" + bytes(colour).hex() for colour in _colours()]
+    colours = ["#" + bytes(colour).hex() for colour in label_colours()]
     return [{"name": str(name), "colour": colours[n % LABELS]} for n, name in enumerate(names)]
 
 
@@ -188,13 +181,6 @@ def _segmented(
     ]
     has_map = record["label_map"] is not None
     return {"title": TITLE, "rows": rows, "labels": has_map, "note": "" if has_map else NOT_KEPT}
-
-
-def _colours() -> NDArray[np.uint8]:
-    """Return the colour of every label (256, 3), RGB."""
-    first = [[int(colour[n : n + 2], 16) for n in (1, 3, 5)] for colour in PALETTE]
-    rest = [colorsys.hsv_to_rgb(n * GOLDEN % 1, 0.55, 0.9) for n in range(LABELS - len(first))]
-    return np.array([*first, *(np.array(rest) * 255).round().tolist()]).astype(np.uint8)
 
 
 def metres(value: Any) -> float | None:
