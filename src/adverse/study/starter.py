@@ -80,10 +80,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     unlabelled = not checked.labelled and task == "detection"
     if unlabelled:
         _stand_in(study, assumed)
-    if task != "detection":
-        study["task"] = task
-    if task == "segmentation":
-        study["keep_label_maps"] = True  # report and explorer draw its answers
+    study |= _of_task(task)
     if task in ("detection", INSTANCE_SEGMENTATION):
         target = _known_target(system, sut, assumed) if unlabelled else _target(dataset, assumed)
         study["targets"] = [target]
@@ -105,6 +102,12 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
     return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _of_task(task: str) -> dict[str, Any]:
+    """Return the keys of a study that only a task other than detection needs."""
+    kept = {"keep_label_maps": True} if task == "segmentation" else {}  # report and explorer draw its answers
+    return {} if task == "detection" else {"task": task, **kept}
 
 
 def _read(
