@@ -112,8 +112,8 @@ def sky_mask(
     side = max(int(columns * WINDOW_SHARE) | 1, 9)
     weight = cv2.boxFilter(seeds.astype(np.float32), -1, (side, side), borderType=cv2.BORDER_REFLECT)
     kept = np.where(seeds[..., None], colour, 0).astype(np.float32)
-    mean = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
-    mean /= np.maximum(weight, 1e-9)[..., None]
+    total = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
+    mean: Floats = (total / np.maximum(weight, 1e-9)[..., None]).astype(np.float32)
     off = np.abs(colour - mean).max(axis=2)
     if matched is not None:
         deep = cv2.subtract(blue, red) >= BLUE_LEVELS
