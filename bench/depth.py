@@ -35,7 +35,7 @@ from adverse.types import Camera, Depth, Image
 
 BETA = 3.912 / 100
 SEED, FRAMES = 29, 16
-"""Not the seeds of the frames on which constants were fitted (3 and 11)."""
+"""Not the seeds on which most constants were fitted (3 and 11); docs/depth.md names those that saw these."""
 NEAR_M = 40.0
 HELD_OUT = 8
 """One laser ring in so many is held out."""

@@ -60,6 +60,18 @@ def test_a_plane_is_exact_in_inverse_depth() -> None:
     assert np.abs(dense.depth_m[inside] / truth[inside] - 1).max() < 1e-5
 
 
+def test_a_step_fades_above_the_view_of_the_scanner() -> None:
+    sparse = np.full((60, 120), np.nan, np.float32)
+    sparse[40::3, ::3] = np.where(np.arange(0, 120, 3) < 60, 5, 20)
+    image = np.full((60, 120, 3), 60, np.uint8)
+    inverse = 1 / depth.from_laser(sparse, image, refine="none", with_sky=False).depth_m
+    steps = np.abs(np.diff(inverse, axis=1)).max(axis=1)
+    assert steps[40] == pytest.approx(1 / 5 - 1 / 20)
+    for higher in (10, 30):  # over one column more to either side for every two rows, so 1 + higher in all
+        assert steps[40 - higher] == pytest.approx((1 / 5 - 1 / 20) / (1 + higher), rel=1e-3)
+    assert np.allclose(inverse[:40, 20], 1 / 5)
+
+
 def test_returns_seen_through_a_nearer_surface_are_dropped_and_those_beside_it_kept() -> None:
     sparse = np.full((40, 60), np.nan, np.float32)
     sparse[4::6, 20:40:2] = 5

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adverse.depth.bilateral_solver import bilateral_solver
 from adverse.depth.smoothing import ATTENUATION, ITERATIONS, fast_global_smoother
+from adverse.depth.stereo import refined
 from adverse.types import Image
 
 Floats = NDArray[np.float32]
@@ -67,3 +68,11 @@ def test_nothing_passes_a_cut() -> None:
     sure = np.ones((6, 6), np.float32)
     assert np.allclose(fast_global_smoother(values, sure, plain, cut=cut).values, values, atol=1e-4)
     assert not np.allclose(fast_global_smoother(values, sure, plain).values, values, atol=1)
+
+
+def test_a_measured_step_between_surfaces_that_look_alike_stays_a_step() -> None:
+    disparity = np.repeat(np.where(np.arange(60) < 30, 10, 60)[None], 20, axis=0).astype(np.float32)
+    measured, plain = np.ones((20, 60), np.bool_), np.zeros((20, 60, 3), np.uint8)
+    made, _ = refined(disparity, measured, plain, ~measured, "smoother")
+    off = np.flatnonzero((np.abs(made - disparity) > 1.01).any(axis=0))
+    assert 26 <= off.min() <= off.max() <= 33  # nothing in the image shows where it is

@@ -300,6 +300,47 @@ def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> No
         assert not sky_mask(image, near=near, matched=near)[:28, 42:48].any()
 
 
+@pytest.mark.parametrize("what", ["sky", "matched", "of another blue", "low"])
+def test_a_piece_that_leaves_enclose_is_sky_if_it_is_as_the_sky_in_its_rows(what: str) -> None:
+    image = np.full((60, 90, 3), (60, 80, 40), np.uint8)
+    image[:30, :40] = np.linspace((90, 140, 230), (140, 180, 220), 30)[:, None].round()
+    inside = np.s_[20:30, 60:72]
+    image[inside] = image[20:30, :1]
+    if what == "of another blue":
+        image[inside] -= np.uint8(18)
+    near = np.zeros((60, 90), np.bool_)
+    near[20:30, 60 : 71 if what == "matched" else 69] = True
+    sky = sky_mask(image, near=near, matched=near, horizon=22.0 if what == "low" else 40.0)
+    assert sky[:30, :40].all()
+    assert sky[21:29, 61:71].all() if what == "sky" else not sky[21:29, 61:71].any()
+
+
+@pytest.mark.parametrize("sky", [(140, 160, 205), (180, 182, 184)], ids=["blue", "gray"])
+def test_a_rough_gray_house_below_the_sky_is_no_sky_where_it_was_measured(sky: tuple[int, int, int]) -> None:
+    image = np.full((60, 90, 3), sky, np.uint8)
+    image[45:] = (90, 120, 40)
+    rough = 9 * np.random.default_rng(2).integers(-1, 2, (30, 30, 1))  # not smooth, so no piece of its own
+    image[15:45, 40:70] = np.array([172, 170, 175]) + rough
+    house = np.zeros((60, 90), np.bool_)
+    house[15:45, 40:70] = True
+    found, by_colour = (sky_mask(image, near=near) for near in (house, ~house & house))
+    assert found[:45][~house[:45]].all()
+    assert not found[20:40, 45:65].any()
+    assert by_colour[20:40, 45:65].mean() > 0.5
+
+
+def test_sky_goes_on_in_another_colour_without_a_step_and_ends_at_one() -> None:
+    nothing = np.zeros((60, 90), np.bool_)
+    colours = np.linspace((100, 130, 200), (230, 200, 170), 40)[:, None].round()
+    image = np.full((60, 90, 3), (60, 60, 40), np.uint8)
+    image[:40] = colours
+    assert sky_mask(image, near=nothing, matched=nothing, horizon=45.0)[:40].all()
+    image[:20], image[20:40] = (120, 140, 180), (165, 145, 120)  # as bright, so the edge is smooth
+    assert np.array_equal(
+        sky_mask(image, near=nothing, matched=nothing, horizon=45.0)[:40].mean(axis=1), np.arange(40) < 20
+    )
+
+
 @pytest.mark.parametrize("gains", [(1.2, 1, 0.7), (1.35, 1, 0.5)])
 def test_a_warm_sky_is_sky_by_the_pair_whatever_its_colour(gains: tuple[float, float, float]) -> None:
     pair = orchard(4)

@@ -5,7 +5,8 @@ behind
    what hides them from it.
 2. Between returns, inverse depth is interpolated on triangles: exact for planes. Across a step each pixel
    takes the depth of the corner that is near and looks alike.
-3. Above and below the scanner's view the last return of the column is carried on.
+3. Above and below the scanner's view the last return of the column is carried on; the higher above, the more
+   it is that of the columns around, too.
 4. The sky (`adverse.depth.sky`) is at +inf, except where returns show a surface.
 5. Refined along the edges of the image, by confidence.
 """
@@ -45,6 +46,9 @@ LONG_PX = 40
 """A triangle that is wider than this joins things that are not neighbours: it stays empty."""
 COLUMNS_PX = 31
 """What is carried on beyond the scanner's view is the median over so many columns."""
+FAN = 0.5
+"""Above the view it is the mean over so many columns to either side, for each row higher: a step between
+columns fades, and is no straight edge through what reaches above the view."""
 SURFACE_PX = 6
 """Within so many pixels of a return there is a surface."""
 DISTANT_PX = 30
@@ -280,8 +284,22 @@ def _carry_on(inverse: Floats, weight: Floats) -> None:
     row = np.arange(rows)[:, None]
     above, below = ~known & (row < first[nearest]), ~known & (row > last[nearest])
     inverse[:] = np.where(above, top, np.where(below, bottom, inverse))
+    inverse[:] = np.where(above, _fanned(inverse, first[nearest] - row), inverse)
     weight[above | below] = OUTSIDE_WEIGHT
     inside = ~known & ~above & ~below
     if inside.any():
         inverse[:] = filled_from_farther(inverse, ~inside)
         weight[inside] = OUTSIDE_WEIGHT
+
+
+def _fanned(values: Floats, higher: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean of the values (H,W) in each row, over the more columns the higher (H,W) a pixel is."""
+    rows, columns = values.shape
+    sums = np.zeros((rows, columns + 1))
+    np.cumsum(values, axis=1, dtype=np.float64, out=sums[:, 1:])
+    half = (FAN * np.maximum(higher, 0)).astype(np.int64)
+    x = np.arange(columns)
+    begin, end = np.maximum(x - half, 0), np.minimum(x + half + 1, columns)
+    total = np.take_along_axis(sums, end, axis=1) - np.take_along_axis(sums, begin, axis=1)
+    mean: NDArray[np.float64] = total / (end - begin)
+    return mean

@@ -46,14 +46,25 @@ at least this share of the rest of the image darker. (Rendered: 0.08, 0.56 and 0
 smooth the second is 0.19 and more.)"""
 BELOW_HORIZON = 0.05
 """How far below the horizon its lowest twentieth may begin, as a share of the image's height."""
-TOUCH_PX = 5
-"""It begins at the top or this near to other sky."""
+TOUCH_PX, TOUCH_LEVELS = 5, 12
+"""It begins at the top, or this near to other sky, of which its colour there differs by no more than this."""
 
 BLUE_LEVELS, ALIKE_LEVELS, ALIKE_SHARE, POCKET_SHARE = 40, 25, 0.6, 0.5
 """A piece is sky after all if so much of it is as blue (blue above red) and as close to the colour of the sky
 around, and no more than the last share was matched: between a pole and a tree matching takes smooth sky for a
 surface."""
+ENCLOSED_LEVELS, ENCLOSED_SHARE, ROW_PX = 16, 0.8, 16
+"""The same for a piece that leaves enclose: its colour may differ so much from the sky's in the same rows, of
+which each shows so many pixels, and no more than this share may be matched."""
 
+PIECE_PX, PALE_LEVELS, PALE_SHARE, OFF_LEVELS = 30, 20, 0.6, 30
+"""A piece of so many pixels, found by colour and measured as near, is a wall if it is not as blue as above
+and either the sky is bluer than red by so many levels and the piece by less than this share of them, or it is
+so far from the local mean."""
+SURE_SHARE = 0.7
+"""Under a sky that is not as blue, a piece is a wall that is large and of which this share is near."""
+
+Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
@@ -92,7 +103,7 @@ def sky_mask(
     warm = np.zeros_like(seeds)
     if near is not None and matched is not None and horizon is not None:
         rest = smooth & ~seeds & ~walls
-        warm = _warm_pieces(colour, rest, near, matched, start, _touching(seeds), horizon)
+        warm = _warm_pieces(colour, rest, near, matched, start, seeds, horizon)
         if warm.any():
             walls |= _smooth_pieces(rest & ~warm, evidence, start)[1]
             seeds = seeds | warm
@@ -101,11 +112,16 @@ def sky_mask(
     side = max(int(columns * WINDOW_SHARE) | 1, 9)
     weight = cv2.boxFilter(seeds.astype(np.float32), -1, (side, side), borderType=cv2.BORDER_REFLECT)
     kept = np.where(seeds[..., None], colour, 0).astype(np.float32)
-    mean = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
-    off = np.abs(colour - mean / np.maximum(weight, 1e-9)[..., None]).max(axis=2)
+    total = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
+    mean: Floats = (total / np.maximum(weight, 1e-9)[..., None]).astype(np.float32)
+    off = np.abs(colour - mean).max(axis=2)
     if matched is not None:
-        alike = (cv2.subtract(blue, red) >= BLUE_LEVELS) & (off <= ALIKE_LEVELS)
-        pockets = _pockets(walls, alike, matched, start)
+        deep = cv2.subtract(blue, red) >= BLUE_LEVELS
+        pockets = _pockets(walls, deep & (off <= ALIKE_LEVELS), matched, start, POCKET_SHARE)
+        if horizon is not None:
+            high = np.repeat(np.arange(rows)[:, None] < horizon, columns, axis=1)
+            alike = deep & high & _as_sky_beside(colour, seeds)
+            pockets |= _pockets(walls, alike, matched, high, ENCLOSED_SHARE)
         seeds, walls = seeds | pockets, walls & ~pockets
     found = (off <= WARM_COLOUR_LEVELS) if warm.any() else np.zeros_like(seeds)
     found |= likely & (off <= COLOUR_LEVELS)
@@ -113,18 +129,48 @@ def sky_mask(
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
     found &= np.arange(rows)[:, None] <= reach + EDGE_PX
+    if near is not None:
+        found &= ~_walls_found(found, seeds, near, off, colour, mean)
     return _without_specks(found | seeds, colour)
 
 
-def _pockets(walls: Mask, alike: Mask, matched: Mask, start: Mask) -> Mask:
-    """Return the pieces of walls with pixels in `start` that look like the sky around and hardly match."""
+def _walls_found(found: Mask, seeds: Mask, near: Mask, off: Floats, colour: Image, mean: Floats) -> Mask:
+    """Return the pieces that were found by colour but are measured, and not as blue as the sky there."""
+    square = np.ones((TOUCH_PX, TOUCH_PX), np.uint8)
+    away = found & ~_touching(seeds)
+    joined = cv2.morphologyEx(away.astype(np.uint8), cv2.MORPH_CLOSE, square)
+    count, labels = cv2.connectedComponents(joined, connectivity=4)
+    piece, colours, skies = labels[away], colour[away].astype(np.float32), mean[away]
+    area = np.bincount(piece, minlength=count)
+    measured, unlike, blue, sky_blue = (
+        np.bincount(piece, values, minlength=count) / np.maximum(area, 1)
+        for values in (near[away], off[away], colours[:, 2] - colours[:, 0], skies[:, 2] - skies[:, 0])
+    )
+    wall = (unlike > OFF_LEVELS) | ((sky_blue >= PALE_LEVELS) & (blue < PALE_SHARE * sky_blue))
+    wall &= (area >= PIECE_PX) & (measured > NEAR_SHARE) & (blue < BLUE_LEVELS)
+    wall |= (area >= LEAST_SHARE * labels.size) & (measured > SURE_SHARE) & (sky_blue < PALE_LEVELS)
+    walls: Mask = wall[labels] & away
+    return walls
+
+
+def _as_sky_beside(colour: Image, sky: Mask) -> Mask:
+    """Return where (H,W) the colour is that of the sky in the same row: it changes most with height."""
+    count = sky.sum(axis=1)
+    mean = np.where(sky[..., None], colour, 0).sum(axis=1) / np.maximum(count, 1)[:, None]
+    off = np.abs(colour - mean.astype(np.float32)[:, None]).max(axis=2)
+    alike: Mask = (off <= ENCLOSED_LEVELS) & (count >= ROW_PX)[:, None]
+    return alike
+
+
+def _pockets(walls: Mask, alike: Mask, matched: Mask, start: Mask, most: float) -> Mask:
+    """Return the pieces of walls with pixels in `start` that look like sky; at most a share is matched."""
     count, labels = cv2.connectedComponents(walls.astype(np.uint8), connectivity=4)
     begins = np.zeros(count, np.bool_)
     begins[np.unique(labels[start])] = True
     begins[0] = False
     area = np.bincount(labels.ravel(), minlength=count)
     blue = np.bincount(labels[alike], minlength=count) >= ALIKE_SHARE * area
-    loose = np.bincount(labels[matched], minlength=count) <= POCKET_SHARE * area
+    loose = np.bincount(labels[matched], minlength=count) <= most * area
     pockets: Mask = (begins & blue & loose)[labels]
     return pockets
 
@@ -195,8 +241,10 @@ def _warm_pieces(
     begins = np.zeros(count, np.bool_)
     begins[np.unique(labels[start])] = True
     beside = np.zeros(count, np.bool_)
-    beside[np.unique(labels[sky])] = True
-    begins = (begins & (area >= WARM_SHARE * labels.size)) | (beside & (area >= LEAST_SHARE * labels.size))
+    beside[np.unique(labels[_touching(sky)])] = True
+    begins &= area >= WARM_SHARE * labels.size
+    beside &= ~begins & (area >= LEAST_SHARE * labels.size)
+    begins |= beside
     begins[0] = False
     begins &= np.bincount(labels[near], minlength=count) <= WARM_NEAR_SHARE * area
     begins &= np.bincount(labels[matched], minlength=count) <= WARM_MATCHED_SHARE * area
@@ -206,6 +254,9 @@ def _warm_pieces(
         inside = labels == piece
         low = (inside.sum(axis=1)[np.arange(len(labels)) > lowest]).sum() > area[piece] / 20
         begins[piece] = not low and (gray[~inside] < gray[inside].mean()).mean() >= WARM_DARKER_SHARE
+        if begins[piece] and beside[piece]:
+            edges = colour[inside & _touching(sky)].mean(axis=0), colour[sky & _touching(inside)].mean(axis=0)
+            begins[piece] = np.abs(edges[0] - edges[1]).max() <= TOUCH_LEVELS
     pieces: Mask = begins[labels]
     return pieces
 

@@ -5,7 +5,7 @@
 3. The sky (`adverse.depth.sky`) is at +inf.
 4. What is unsure is filled from the farther side.
 5. Refined along the edges of the image, by confidence: `smoother` or `solver`. The smoother's ramps at steps
-   are made sharp again.
+   are made sharp again, and what was measured with confidence stays within a pixel of disparity.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ STEP_DOUBT = 1.0
 """How fast confidence falls with the variance of disparity in 5x5 pixels."""
 UNSURE = 0.1
 """Weight of what is filled in: it holds where nothing better arrives."""
+SURE, SURE_PX = 0.5, 1.0
+"""Where disparity is at least as sure in 3x3 pixels, refinement moves it by at most so many pixels."""
 LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
 DOUBTFUL_SHARE, LEAST_SHARE = 0.6, 0.35
@@ -183,8 +185,10 @@ def refined(
     weight = np.where(measured, confidence, np.float32(UNSURE))
     weight[sky] = 0
     if refine == "smoother":
-        smooth = fast_global_smoother(filled, weight, guide, cut=sky).values
-        return sharpened(smooth, guide, sky), confidence
+        smooth = sharpened(fast_global_smoother(filled, weight, guide, cut=sky).values, guide, sky)
+        held = np.clip(smooth, filled - np.float32(SURE_PX), filled + np.float32(SURE_PX))
+        sure = cv2.erode((confidence >= SURE).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+        return np.where(sure, held, smooth).astype(np.float32), confidence
     if refine == "solver":
         return bilateral_solver(filled, weight, guide), confidence
     return filled, confidence
