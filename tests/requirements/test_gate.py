@@ -305,7 +305,9 @@ def test_every_verdict_says_that_results_come_from_different_machines() -> None:
     mixed = "mixed environments: results of this run come from 2; they differ in numpy (2.0; 2.1)"
     warnings = ("something else", mixed, f"{SHIFTED}: why")
     store = SimpleNamespace(
-        run=SimpleNamespace(warnings=warnings, kills={"other": 2}, truth=None, selection=None, alike_logs=None)
+        run=SimpleNamespace(
+            warnings=warnings, kills={"other": 2}, truth=None, selection=None, alike_logs=None
+        )
     )
     figures: Any = SimpleNamespace(store=store, summary=Summary({"counts": {}}), _mutation_remarks=())
     assert RunFigures.remarks(figures, "") == (mixed, f"{SHIFTED}: why")
