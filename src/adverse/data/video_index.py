@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +140,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     shown_s = _counted_times(packets, is_shown, unit_s, rate) if counted else stamps[position] * unit_s
     times_s = shown_s - shown_s[0]
     _check_times(path, times_s)
-    lone = _lone_sizes(packets, (width, height))
-    for at, packet in enumerate(packets):
-        frame = int(packet_frames[at])
-        if packet.size not in (None, (width, height)) and at not in lone and frame >= 0:
-            raise size_changes(path, frame, float(times_s[frame]), (width, height), packet.size)
+    lone = _check_sizes(path, packets, (width, height), packet_frames, times_s)
     key = np.array([packet.key for packet in packets])
     if counted and reordered and not named:
         key[np.flatnonzero(key)[1:]] = False  # frames may rest on the group before, and nothing says which
@@ -184,12 +181,17 @@ def _doubtful_times(packets: list[_Packet]) -> list[int]:
     ]
 
 
-def _lone_sizes(packets: list[_Packet], size: Size) -> list[int]:
-    """Return the keyframes of another size before one of the video's own: damage, and no change of size."""
+def _check_sizes(
+    path: Path, packets: list[_Packet], size: Size, frames: Ints, times_s: NDArray[np.float64]
+) -> list[int]:
+    """Raise where the size changes; return keyframes of another size before one of the same: damage."""
     sized = [(at, packet.size) for at, packet in enumerate(packets) if packet.size is not None]
-    return [
-        at for (at, mine), (_, after) in zip(sized, sized[1:], strict=False) if mine != size and after == size
-    ]
+    lone = [at for (at, mine), (_, after) in pairwise(sized) if mine != size and after == size]
+    for at, mine in sized:
+        frame = int(frames[at])
+        if mine != size and at not in lone and frame >= 0:
+            raise size_changes(path, frame, float(times_s[frame]), size, mine)
+    return lone
 
 
 def _counted_times(

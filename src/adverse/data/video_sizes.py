@@ -1,7 +1,7 @@
 """Where the pictures of a video become larger or smaller, found without decoding them all.
 
 A keyframe says its size in a few bytes, by its codec. One whose bytes differ from all before it is decoded to
-see its size. Codecs not listed here, and sizes that change between keyframes, are noticed when a frame is read.
+see its size. Other codecs, and sizes that change between keyframes, are noticed when a frame is read.
 """
 
 from __future__ import annotations
@@ -72,9 +72,8 @@ def _size_bytes(codec: str, data: bytes, units: Callable[[bytes], list[bytes]] |
     if codec in ("mpeg1video", "mpeg2video"):
         _, head, rest = data.partition(_START + b"\xb3")
         return rest[:3] if head else b""
-    if codec == "mpeg4":
-        return b"".join(unit for unit in data.split(_START)[1:] if unit and 0x20 <= unit[0] <= 0x2F)
-    return b""
+    layers = data.split(_START)[1:] if codec == "mpeg4" else []
+    return b"".join(unit for unit in layers if unit and 0x20 <= unit[0] <= 0x2F)
 
 
 def _kind(codec: str, unit: bytes) -> int:

@@ -104,7 +104,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
     kept = _kept(coherent)
     if len(rest) != 1 or group not in (None, *GROUPS) or kept is None:
         raise StudyError(
-            "a mutation is written as one name with its options, and perhaps a group and coherent: still or drift",
+            "a mutation is one name with its options, and perhaps a group and coherent: still or drift",
             where=where,
             got=str(dict(entry)),
             wanted="{haze: {visibility_m: 200}, group: mild}",
