@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adverse.data.mp4 import frames_of_tracks
 from adverse.data.video_frames import VideoReader
 from adverse.data.video_index import index_video
 from adverse.errors import DataError
@@ -148,6 +149,18 @@ def test_tables_and_fragments_of_mp4_must_agree(
     with pytest.raises(DataError, match="damaged, so its frames cannot be numbered") as caught:
         index_video(path, 1.0)
     assert words in str(caught.value.got)
+
+
+@pytest.mark.parametrize(
+    ("box", "away", "by"),
+    [(b"tkhd", 24, b"\xff" * 4), (b"elst", 12, bytes(4))],
+    ids=["length of the track not known", "edit to the end"],
+)
+def test_lengths_of_mp4_may_be_left_open(box: bytes, away: int, by: bytes, tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4")
+    data = path.read_bytes()
+    path.write_bytes(_moved(data, data.rindex(box) + away, by))
+    assert sum(frames_of_tracks(path).values()) == 48
 
 
 def test_empty_chunks_of_avi_repeat_a_picture_and_are_no_frames(tmp_path: Path) -> None:

@@ -130,7 +130,10 @@ def test_coherent_settings_are_marked() -> None:
         assert setting.coherent
         assert setting.id.endswith(" @ log")
     assert not expanded({"gaussian_blur": {"sigma_px": 1}, "coherent": "log"})[0].coherent
-    with pytest.raises(StudyError, match="coherent: log"):
+    still = expanded({"c.spatter": {"severity": 1}, "coherent": "still"})
+    assert [setting.id for setting in still] == ["c.spatter(severity=1) @ log"]
+    assert settings.parse("c.spatter(severity=1) @ still", REGISTRY).id == still[0].id
+    with pytest.raises(StudyError, match="coherent: still or drift"):
         expanded({"c.spatter": {"severity": 1}, "coherent": "frame"})
 
 

@@ -170,7 +170,7 @@ def test_the_terminal_says_where_each_fails_most_and_the_page_shows_it(run: Path
     page = (run / "report.html").read_text()
     part = page[page.index('id="relations"') : page.index('id="slices"')]
     for name in ("mirrored", "same_objects", "monotone_loss", "steady"):
-        assert f"<strong>{name}</strong> is violated by odd" in part
+        assert f"<strong>{name.replace('_', ' ')}</strong> is violated by odd" in part
     assert part.count("data:image/jpeg") >= 8
     assert 'class="meant"' in part
     rows = json.loads((run / "results" / "summary.json").read_text())["violations"]

@@ -23,10 +23,13 @@ from adverse.errors import DataError
 from adverse.plain_files import open_plain
 
 _TOP = frozenset(
-    b"ftyp styp moov moof mdat mfra free skip wide sidx ssix prft emsg uuid meta pdin pnot udta".split()
+    b"ftyp styp moov moof mdat imda mfra free skip wide sidx ssix prft emsg uuid meta meco pdin pnot "
+    b"udta".split()
 )
-_IN_FRAGMENT = frozenset(b"mfhd traf pssh uuid free meta".split())
-_IN_TRACK = frozenset(b"tfhd tfdt trun sdtp sbgp sgpd subs saiz saio senc uuid free meta".split())
+_IN_FRAGMENT = frozenset(b"mfhd traf pssh uuid free skip meta meco udta".split())
+_IN_TRACK = frozenset(
+    b"tfhd tfdt trun sdtp sbgp sgpd subs saiz saio senc uuid free skip meta meco udta".split()
+)
 _MOST_BYTES = 1 << 28
 """A header larger than this is none: tables of a day of video take 20 MB."""
 _MOST_EDITS = 3
@@ -35,6 +38,9 @@ _REORDERED = 16
 """Frames that a codec moves by at most."""
 _FIRST = 64
 """So many frames are looked at for the one that is shown first."""
+
+_NO_LENGTH, _NO_LENGTH_64 = (1 << 32) - 1, (1 << 64) - 1
+"""What a header says where the length of a track is not known."""
 
 Ints = NDArray[np.int64]
 
@@ -65,13 +71,13 @@ def frames_of_tracks(path: Path) -> dict[int, int]:
     if not headers:
         return {}  # FFmpeg says so
     head, base = _read(path, headers[0]), headers[0].content
+    fragmented = any(box.kind == b"mvex" for box in _children(path, head, base))
+    movie_hz = 0 if fragmented else _timescale(path, head, base)  # edits span fragments, which come later
     tracks = [
-        _track(path, head, box, base, _timescale(path, head, base))
-        for box in _children(path, head, base)
-        if box.kind == b"trak"
+        _track(path, head, box, base, movie_hz) for box in _children(path, head, base) if box.kind == b"trak"
     ]
     counts = Counter({track.id: track.frames for track in tracks})
-    if any(box.kind == b"mvex" for box in _children(path, head, base)):
+    if fragmented:
         if problem is not None:  # elsewhere frames are found by their tables, whatever others append
             raise problem
         for box in boxes:
@@ -230,7 +236,9 @@ def _check_edits(
         return
     parts = [form.unpack_from(content, 8 + form.size * number) for number in range(count)]
     slack_s = shown.longest / media_hz + count / movie_hz
-    if abs(sum(length for length, _, _ in parts) - said) / movie_hz > slack_s:
+    open_end = any(length == 0 for length, _, _ in parts)  # as long as there are frames
+    unknown = said in (_NO_LENGTH, _NO_LENGTH_64)
+    if not open_end and not unknown and abs(sum(part[0] for part in parts) - said) / movie_hz > slack_s:
         raise _damaged(path, at, "an edit list of another length than its track")
     for length, begin, _ in parts:
         beyond_s = (begin - shown.first - shown.length) / media_hz + length / movie_hz

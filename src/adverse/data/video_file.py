@@ -131,8 +131,11 @@ def open_video(path: Path) -> OpenVideo:
 
 def decoder_as_new(codec: Any) -> Any:
     """Return the decoder to use after a jump: another one where it keeps tables of what came before."""
-    if codec.name not in _REMEMBERING:
-        return codec
+    return new_decoder(codec) if codec.name in _REMEMBERING else codec
+
+
+def new_decoder(codec: Any) -> Any:
+    """Return a decoder like another, that has seen nothing."""
     new = library().CodecContext.create(codec.name, "r")
     new.options, new.thread_type, new.thread_count = codec.options, "NONE", 1
     new.extradata, new.codec_tag = codec.extradata, codec.codec_tag

@@ -33,6 +33,7 @@ from adverse.data.video_file import (
     where,
 )
 from adverse.data.video_index import VideoIndex, index_video
+from adverse.data.video_sizes import size_changes
 from adverse.errors import DataError, one_line
 from adverse.types import Image
 
@@ -117,8 +118,8 @@ class VideoReader:
                 raise self._refused(number, problem)
             frame = self._frame(group, number)
             if (frame.width, frame.height) != (self.index.width, self.index.height):
-                got = f"{frame.width}x{frame.height} after {self.index.width}x{self.index.height}"
-                raise self._refused(number, f"the video changes its size: {got}")
+                before, time_s = (self.index.width, self.index.height), float(self.index.times_s[number])
+                raise size_changes(self.index.path, number, time_s, before, (frame.width, frame.height))
             return frame.to_ndarray(format="rgb24"), self.index.rotation
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from adverse.data.video_file import (
     open_video,
     where,
 )
+from adverse.data.video_sizes import Size, SizeWatch, size_changes
 from adverse.errors import DataError, one_line
 
 _LACKING_S = 0.5
@@ -98,6 +100,8 @@ class _Packet:
     key: bool
     shown: bool
     trimmed: bool
+    size: Size | None
+    """Width and height, of keyframes that say so."""
     problem: str | None
 
 
@@ -136,6 +140,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     shown_s = _counted_times(packets, is_shown, unit_s, rate) if counted else stamps[position] * unit_s
     times_s = shown_s - shown_s[0]
     _check_times(path, times_s)
+    lone = _check_sizes(path, packets, (width, height), packet_frames, times_s)
     key = np.array([packet.key for packet in packets])
     if counted and reordered and not named:
         key[np.flatnonzero(key)[1:]] = False  # frames may rest on the group before, and nothing says which
@@ -144,6 +149,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     np.maximum.at(reach, group[group >= 0], position[group >= 0])
     damage = _out_of_order(group)
     problems = {at: packet.problem for at, packet in enumerate(packets) if packet.problem is not None}
+    problems |= dict.fromkeys(lone, "its size is not that of the frames around it")
     problems |= {} if counted else dict.fromkeys(doubtful, "its time is lacking, or that of another frame")
     for at, problem in sorted(problems.items()):
         for touched in np.flatnonzero((begin <= at) & (at <= reach)):
@@ -173,6 +179,19 @@ def _doubtful_times(packets: list[_Packet]) -> list[int]:
         for at, packet in enumerate(packets)
         if packet.shown and (packet.stamp is None or bearers[packet.stamp] > 1)
     ]
+
+
+def _check_sizes(
+    path: Path, packets: list[_Packet], size: Size, frames: Ints, times_s: NDArray[np.float64]
+) -> list[int]:
+    """Raise where the size changes; return keyframes of another size before one of the same: damage."""
+    sized = [(at, packet.size) for at, packet in enumerate(packets) if packet.size is not None]
+    lone = [at for (at, mine), (_, after) in pairwise(sized) if mine != size and after == size]
+    for at, mine in sized:
+        frame = int(frames[at])
+        if mine != size and at not in lone and frame >= 0:
+            raise size_changes(path, frame, float(times_s[frame]), size, mine)
+    return lone
 
 
 def _counted_times(
@@ -256,6 +275,7 @@ def _packets(video: OpenVideo, structure: Structure | Chunks | None, *, closed: 
     hidden_frames, extra = codec.name == "vp8", bytes(codec.extradata or b"")
     beginning = _BEGINNINGS.get(codec.name, b"") if "mov" in video.container.format.name else b""
     units = _UnitsOf(codec.name, _length_bytes(codec.name, extra)) if codec.name in _CODED_ORDER else None
+    sizes = SizeWatch(codec.name, None if units is None else units.split)
     failed_at = np.array(structure.failed if isinstance(structure, Structure) else [], np.int64).ravel()
     try:
         for packet in video.container.demux(video.stream):
@@ -274,7 +294,8 @@ def _packets(video: OpenVideo, structure: Structure | Chunks | None, *, closed: 
                 problem = "the container calls its packet damaged"
             elif np.searchsorted(failed_at, place[0], side="right") % 2:
                 problem = "the checksum of its cluster fails"
-            yield _Packet(packet.pts, packet.dts, place, key, not hidden, packet.is_discard, problem)
+            size = sizes.size(packet) if packet.is_keyframe else None
+            yield _Packet(packet.pts, packet.dts, place, key, not hidden, packet.is_discard, size, problem)
     except av.FFmpegError as error:
         raise DataError(
             "the video ends in the middle",
@@ -300,8 +321,8 @@ class _UnitsOf:
 
     def kinds(self, packet: bytes) -> list[int] | None:
         """Return the kind of each unit; None where they do not fill the packet or are none."""
-        heads = self._heads(packet)
-        if heads is None or any(head & 0x80 for head in heads):
+        heads = [unit[0] for unit in self.split(packet)]
+        if not heads or any(head & 0x80 for head in heads):
             return None
         return [head & 31 if self.codec == "h264" else head >> 1 & 63 for head in heads]
 
@@ -315,14 +336,16 @@ class _UnitsOf:
             return 5 in kinds
         return any(kind in {19, 20} if closed else 16 <= kind <= 21 for kind in kinds)
 
-    def _heads(self, packet: bytes) -> list[int] | None:
+    def split(self, packet: bytes) -> list[bytes]:
+        """Return the units of a packet; none where they do not fill it."""
         if not self.length_bytes:
-            return [unit[0] for unit in packet.split(b"\0\0\1")[1:] if unit] or None
-        heads, at = [], 0
+            return [unit for unit in packet.split(b"\0\0\1")[1:] if unit]
+        units, at = [], 0
         while at + self.length_bytes < len(packet):
-            heads.append(packet[at + self.length_bytes])
-            at += self.length_bytes + int.from_bytes(packet[at : at + self.length_bytes], "big")
-        return heads if at == len(packet) else None
+            begin = at + self.length_bytes
+            at = begin + int.from_bytes(packet[at:begin], "big")
+            units.append(packet[begin : max(at, begin + 1)])
+        return units if at == len(packet) else []
 
 
 def _structure(video: OpenVideo) -> Structure | Chunks | None:

@@ -10,6 +10,8 @@ from typing import Any
 DRIFT = "drift"
 LOG = "log"
 """What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""
+STILL = "still"
+"""Another word for it; ids say `log`."""
 
 
 def shortest(value: Any) -> str:
@@ -29,8 +31,9 @@ def over_log(node: ast.expr) -> tuple[ast.expr, dict[str, Any]]:
     """Return what stands before @, and what after it with its options; nothing where there is no @."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         name, options = call(node.right)
+        name = LOG if name == STILL else name
         if name not in (LOG, DRIFT) or (name == LOG and options):
-            raise ValueError(f"only {LOG} or {DRIFT} can follow @")
+            raise ValueError(f"only {STILL} ({LOG}) or {DRIFT} can follow @")
         return node.left, {name: options}
     return node, {}
 

@@ -23,7 +23,7 @@ from adverse import plugins
 from adverse.errors import AdverseError, MutationError, StudyError, one_line, suggestion
 from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.mutations.drift import drift, drift_words, drifting_option, steps_at
-from adverse.mutations.setting_text import DRIFT, LOG, call, over_log, shortest, terms
+from adverse.mutations.setting_text import DRIFT, LOG, STILL, call, over_log, shortest, terms
 from adverse.plugins import Option, Plugin, Registry
 from adverse.process_settings import settings_of
 from adverse.seeds import generator
@@ -104,7 +104,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
     kept = _kept(coherent)
     if len(rest) != 1 or group not in (None, *GROUPS) or kept is None:
         raise StudyError(
-            "a mutation is written as one name with its options, and perhaps a group and coherent: log",
+            "a mutation is one name with its options, and perhaps a group and coherent: still or drift",
             where=where,
             got=str(dict(entry)),
             wanted="{haze: {visibility_m: 200}, group: mild}",
@@ -450,8 +450,8 @@ def _kept(coherent: Any) -> dict[str, Any] | None:
     """Return what `coherent:` of a study means, as what follows @; None where it means nothing."""
     if coherent is None:
         return {}
-    if coherent in (LOG, DRIFT):
-        return {coherent: {}}
+    if coherent in (LOG, STILL, DRIFT):
+        return {DRIFT if coherent == DRIFT else LOG: {}}
     if isinstance(coherent, Mapping) and list(coherent) == [DRIFT] and isinstance(coherent[DRIFT], Mapping):
         return {DRIFT: dict(coherent[DRIFT])}
     return None

@@ -40,7 +40,9 @@ def relation_tables(summary: Summary) -> list[Table]:
         heads = (Column("mutation", align="left"), *(Column(marked_name(summary, sut)) for sut in suts))
         caption = "" if rows else "No mutation of the study is one that this relation is about."
         records = tuple(map(flat_row, rows))
-        tables.append(Table(name, f"{name}: {title}", heads, lines, records, caption=caption))
+        tables.append(
+            Table(name, f"{name.replace('_', ' ')}: {title}", heads, lines, records, caption=caption)
+        )
     return tables
 
 

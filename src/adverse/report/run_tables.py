@@ -143,6 +143,11 @@ def metric_tables(summary: Summary) -> list[Table]:
     ]
 
 
+def metric_label(summary: Summary, name: str) -> str:
+    """Return the name of a metric in words; that of a level as it is."""
+    return name.replace("_", " ") if name in summary.data.get("metric_titles", {}) else name
+
+
 def _metric_title(name: str, title: str, rows: Sequence[Row]) -> str:
     words = name.replace("_", " ")
     named = title if title.startswith(words) else f"{words}: {title}"
