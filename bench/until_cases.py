@@ -2,7 +2,8 @@
 
 A finished run has every log, so stopping can be replayed on it without an inference: recall and violations of
 every SUT under every mutation, each against limits from 0.1 to 0.9, by the looks, order and rules of settling
-of the command. Images are counted as there: a mutation until its rule is settled, clean ones to the last.
+of the command. Images are counted as there: a mutation until its rule is settled, clean ones to the last,
+logs without people as many as a PASS takes.
 
     adverse demo --out demo
     python bench/until_cases.py demo/run
@@ -27,7 +28,7 @@ from adverse.levels.outcomes import Outcomes
 from adverse.requirements.gate import outcome_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.run_figures import RunFigure
-from adverse.requirements.until import KEY, LOOKS, UntilPlan, settle, staged
+from adverse.requirements.until import KEY, LOOKS, PEOPLE_ONLY, UntilPlan, settle, staged
 from adverse.requirements.verdicts import Verdict
 from adverse.seeds import generator
 from adverse.store.finished_run import finished
@@ -79,7 +80,8 @@ def plan_of(store: Store) -> UntilPlan:
     parts = staged(kinds[0], kinds[1], LOOKS)
     ends = np.cumsum([[len(logs) for logs in part] for part in parts], axis=0).tolist()
     stages = tuple((*positive, *negative) for positive, negative in parts)
-    return UntilPlan(stages, tuple(map(tuple, ends)), "obrien-fleming", (), {"fixed_thresholds": True})
+    facts = {"fixed_thresholds": True, "people_only": PEOPLE_ONLY}
+    return UntilPlan(stages, tuple(map(tuple, ends)), "obrien-fleming", (), facts)
 
 
 def replay(cell: Cell, rule: Rule, plan: UntilPlan) -> tuple[str, str, float]:
@@ -91,7 +93,7 @@ def replay(cell: Cell, rule: Rule, plan: UntilPlan) -> tuple[str, str, float]:
         verdict = _verdict(cell, rule, logs, plan.confidence(look))
         settled = list(settle(plan, look, (0, rule), [verdict], {}).values())
         if settled and found is None:
-            found = str(settled[0].verdict.outcome), sum(plan.counts[look]) / sum(plan.counts[-1])
+            found = str(settled[0].verdict.outcome), sum(settled[0].logs) / sum(plan.counts[-1])
     if found is None:
         raise AssertionError("the last look settles everything")
     return found[0], str(_verdict(cell, rule, logs, 0.95).outcome), found[1]

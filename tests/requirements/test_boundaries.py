@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from adverse import plugins
 from adverse.errors import StudyError
 from adverse.report.limits import boundary_table, limit_lines, render_limits, together_table
-from adverse.requirements.boundaries import pairs_of
+from adverse.requirements.boundaries import PairSearch, pairs_of
 from adverse.requirements.limits import read_limits
 from adverse.requirements.limits_run import search_limits
 from adverse.requirements.rules import Rule
@@ -55,6 +56,23 @@ def test_the_boundary_is_that_of_every_point(tmp_path: Path) -> None:
     assert len(together_table(found).data()) == 3
     assert "Two conditions at once" in render_limits(found)
     assert limit_lines(found)[-1].endswith(f"takes {3 + len(pair.ids)}.")
+
+
+def test_what_is_not_defined_is_not_measured_rather_than_broken() -> None:
+    section = read_limits({"rules": [RULE], "together": [[FIRST, SECOND]]}, where="limits")
+    (pair,) = pairs_of(section, plugins.load(), where="limits")
+    rule = Rule.model_validate({**ONLY, "setting": "clean"})
+    texts = {}
+    for value in (None, 0.1):  # RULE asks for 0.6
+        search = PairSearch(pair, rule, "keen")
+        figure: Any = SimpleNamespace(value=value, interval=None, doubt="")
+        assert search.advance(lambda _, figure=figure: iter([figure]), pair.ids.values()) == []
+        boundary = search.boundary()
+        assert boundary.limits == (None, None, None)
+        assert [row["measured"] for row in boundary.rows()] == [value is not None] * 3
+        found: Any = SimpleNamespace(boundaries=[boundary])
+        texts[value] = [row[1] for row in boundary_table(found, pair, rule).texts()]
+    assert texts == {None: ["not measured"] * 3, 0.1: ["at no strength"] * 3}
 
 
 @pytest.mark.parametrize("together", [[[FIRST]], [FIRST], [[FIRST, {"brightness": {"scale": 0.5}}]]])

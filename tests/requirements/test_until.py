@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from adverse import plugins
 from adverse.analysis.results import read_summary, run_results
-from adverse.analysis.stopped import opened
+from adverse.analysis.stopped import looks_of, opened, stopped_lines
 from adverse.cli.app import app
 from adverse.curves.group_sequential import boundaries, look_confidence
 from adverse.curves.interval import Interval, korn_graubard
@@ -174,6 +175,57 @@ def test_figures_and_intervals_are_those_of_the_logs_of_their_look(
         assert figure.interval.confidence == sure > 0.95
         hits = [_found(log) for log in logs if int(log[3:]) < LOGS] if "0.6" in rule["setting"] else None
         assert hits is None or figure.value == pytest.approx(np.mean(hits))
+
+
+def test_logs_without_people_are_shown_only_to_rules_that_they_can_change(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adverse.requirements.until.SHARES", (0.1, 0.95, 1.0))
+    root = tmp_path / "data"
+    shutil.copytree(folder / "data", root / "test")
+    shutil.move(root / "test/log00", root / "validation/log00")
+    truth = json.loads((root / "test/truth.json").read_text())
+    for image in truth["images"]:
+        image["file_name"] = f"{'validation' if image['id'] == 1 else 'test'}/{image['file_name']}"
+    (root / "truth.json").write_text(json.dumps(truth))
+    (root / "test/truth.json").unlink()
+    data = {
+        "format": "folder",
+        "root": str(root),
+        "split": {"validation": "validation", "test": "test"},
+    }
+    rules = [
+        {"measure": "recall", "setting": SHOWN[1], "at_least": 0.35},
+        {"measure": "false_positives_per_image", "setting": SHOWN[0], "at_most": 0.0},
+    ]
+    (tmp_path / "rules.yaml").write_text(json.dumps({"rules": rules}))
+    file, out = study(folder, data=data), tmp_path / "out"
+    watch = Quiet()
+    run = run_until(file, tmp_path / "rules.yaml", out, InlineEngine(), looks=2, watch=watch, stop=Stop())
+    assert run is not None
+    people, both = run.verdicts
+    assert (run.plan.counts, run.looks) == (((24, 25), (25, 26)), 2)
+    assert (people.logs, both.logs) == ((25, 25), (25, 26))
+    assert run.logs_used == {("spot", "identity"): 51, ("spot", SHOWN[0]): 51, ("spot", SHOWN[1]): 50}
+    assert run.images == sum(run.logs_used.values())
+    assert people.verdict.measured == pytest.approx(8 / 25)  # of log01 to log25, by _found
+    interval = people.verdict.interval
+    assert interval is not None
+    sure = run.plan.confidence(1)
+    hits = korn_graubard([1] * 8 + [0] * 17, [1] * 25, confidence=sure)
+    assert (interval.low, interval.high) == pytest.approx((hits.low, hits.high))
+    found = check_run(out, tmp_path / "rules.yaml")
+    assert [(one.outcome, one.measured, one.interval) for one in found] == [
+        (one.verdict.outcome, one.verdict.measured, one.verdict.interval) for one in run.verdicts
+    ]
+    assert "look 2 of 2, 25 + 25 logs" in found[0].reason
+    looks = looks_of(finished(out, selected=("until",)))
+    assert {cell: looks.logs(*cell) for cell in looks.reached} == run.logs_used
+    assert looks.of("spot", SHOWN) == 0  # figures of the look that both were shown whole
+    assert looks.of("spot", SHOWN, people=True) == 1
+    assert "only rules about logs with people" in stopped_lines(looks)[-1]
+    assert set(looks.shown_logs) == {log for stage in run.plan.stages for log in stage}
+    assert not verify(RunFolder(out), inputs=False).problems
 
 
 def _found(log: str) -> bool:

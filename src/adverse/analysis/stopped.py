@@ -1,9 +1,11 @@
 """A run that stopped early, read as what it is: every figure from the logs of its own look.
 
-A SUT was shown a mutation up to some look, then the rules over both were settled. A figure of the two is that
-of the logs up to this look, and its interval has the confidence of the look (a repeated interval: those of
-all looks hold together with 95 %, whenever one stops). A figure over several mutations is of the last look
-that all of them have. What compares SUTs, or mutations with each other, at a fixed risk is left out.
+A SUT was shown a mutation up to some look, then the rules over both were settled; or only those were open
+about which logs without people say nothing, and further logs were logs with people. A figure of the two is
+that of the logs up to the last look that was shown whole, and its interval has the confidence of the look (a
+repeated interval: those of all looks hold together with 95 %, whenever one stops). A figure over several
+mutations is of the last look that all of them have. What compares SUTs, or mutations with each other, at a
+fixed risk is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +50,11 @@ class Looks:
     """How many logs with people, and without, there are at each."""
     spending: Spending
     reached: Mapping[tuple[str, str], int]
-    """By (SUT, setting): the last look, from 0, whose logs were shown."""
+    """By (SUT, setting): the last look, from 0, whose logs were all shown."""
+    with_people: Mapping[tuple[str, str], int]
+    """By (SUT, setting): the last look whose logs with people were shown, be it without the others."""
+    least_logs: int
+    """How many logs of either kind a PASS takes; further ones without people are shown where needed."""
 
     @cached_property
     def _confidences(self) -> list[float]:
@@ -59,7 +65,7 @@ class Looks:
     @cached_property
     def taken(self) -> int:
         """How many looks were taken."""
-        return max(self.reached.values()) + 1
+        return max(self.with_people.values()) + 1
 
     @cached_property
     def shown(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -67,38 +73,68 @@ class Looks:
         return frozenset(setting for _, setting in self.reached), frozenset(sut for sut, _ in self.reached)
 
     @cached_property
-    def _views(self) -> dict[int, Store]:
+    def shown_logs(self) -> list[str]:
+        """The logs of which anything was run."""
+        whole = logs_until(self.stages, self.counts, max(self.reached.values()))
+        return list(dict.fromkeys([*whole, *self._logs(self.taken - 1, people=True)]))
+
+    def _logs(self, look: int, *, people: bool) -> list[str]:
+        return logs_until(self.stages, self.counts, look, self.least_logs if people else None)
+
+    @cached_property
+    def _views(self) -> dict[tuple[int, bool], Store]:
         return {}
 
     def confidence(self, look: int) -> float:
         """Return the confidence of the intervals of a look, from 0."""
         return self._confidences[look]
 
-    def at(self, look: int) -> Store:
-        """Return the run as it was at a look."""
-        if look not in self._views:
-            self._views[look] = at_look(
-                self.store, self.stages[: look + 1], self.confidence(look), self.shown
-            )
-        return self._views[look]
+    def at(self, look: int, *, people: bool = False) -> Store:
+        """Return the run as it was at a look, for rules about logs with `people` or any."""
+        key = (look, people)
+        if key not in self._views:
+            logs = self._logs(look, people=people)
+            self._views[key] = self.store.of_logs(logs, confidence=self.confidence(look), shown=self.shown)
+        return self._views[key]
 
-    def of(self, sut: str, settings: Iterable[str]) -> int | None:
+    def of(self, sut: str, settings: Iterable[str], *, people: bool = False) -> int | None:
         """Return the last look that a SUT has under all of some settings; None: not under all of them."""
-        found = [self.reached.get((sut, setting)) for setting in settings]
+        reached = self.with_people if people else self.reached
+        found = [reached.get((sut, setting)) for setting in settings]
         known = [look for look in found if look is not None]
         return min(known) if known and len(known) == len(found) else None
 
     def logs(self, sut: str, setting: str) -> int:
         """Return how many logs a SUT was shown under a setting."""
-        look = self.reached.get((sut, setting))
-        return 0 if look is None else sum(self.counts[look])
+        whole, people = (of.get((sut, setting)) for of in (self.reached, self.with_people))
+        return 0 if whole is None or people is None else self.counts[people][0] + self.counts[whole][1]
 
 
-def at_look(
-    store: Store, stages: Sequence[Sequence[str]], sure: float, shown: tuple[Collection[str], Collection[str]]
-) -> Store:
-    """Return a run as it was when the logs of some stages had been run."""
-    return store.of_logs([log for stage in stages for log in stage], confidence=sure, shown=shown)
+def logs_until(
+    stages: Sequence[Sequence[str]], counts: Sequence[tuple[int, int]], look: int, enough: int | None = None
+) -> list[str]:
+    """Return the logs up to a look; with `enough`, those without people up to the first look with so many.
+
+    The logs of a stage begin with those that have people in them.
+
+    >>> logs_until([["p1", "n1"], ["p2", "n2"], ["p3", "n3"]], [(1, 1), (2, 2), (3, 3)], 2, enough=2)
+    ['p1', 'n1', 'p2', 'n2', 'p3']
+    """
+    logs: list[str] = []
+    for number, stage in enumerate(stages[: look + 1]):
+        mine = people_in(counts, number)
+        logs += stage if shows_all(counts, number, enough) else stage[:mine]
+    return logs
+
+
+def people_in(counts: Sequence[tuple[int, int]], look: int) -> int:
+    """Return how many logs with people a look adds: the first ones of its stage."""
+    return counts[look][0] - (counts[look - 1][0] if look else 0)
+
+
+def shows_all(counts: Sequence[tuple[int, int]], look: int, enough: int | None) -> bool:
+    """Tell whether a look takes logs of either kind: the looks before had not yet enough of both."""
+    return enough is None or not look or min(counts[look - 1]) < enough
 
 
 def looks_of(store: Store) -> Looks:
@@ -107,12 +143,26 @@ def looks_of(store: Store) -> Looks:
     if selection is None or selection.kind != UNTIL:
         raise ValueError("the run was not made to stop early")
     facts = selection.facts
-    reached: dict[tuple[str, str], int] = {}
-    for look, batch in enumerate(read_batches(store.folder)):
-        reached |= {(sut, setting): look for setting, sut in batch.cells}
     stages = tuple(tuple(logs) for logs in facts["logs"])
     counts = tuple((int(positive), int(negative)) for positive, negative in facts["looks"])
-    return Looks(store, stages, counts, facts["spending"], reached)
+    reached: dict[tuple[str, str], int] = {}
+    with_people: dict[tuple[str, str], int] = {}
+    look_of = {log: look for look, stage in enumerate(stages) for log in stage}
+    ends = {log: (stage[0], stage[-1]) for stage in stages for log in stage}
+    log_of = _logs_of_frames(store)
+    for batch in read_batches(store.folder):
+        logs = {log_of[frame] for frame in batch.frames}
+        for log in logs:
+            first, last = ends[log]
+            cells = {(sut, setting): look_of[log] for setting, sut in batch.cells}
+            with_people |= cells if log == first else {}
+            reached |= cells if log == last else {}
+    return Looks(store, stages, counts, facts["spending"], reached, with_people, facts["least_logs"])
+
+
+def _logs_of_frames(store: Store) -> dict[str, str]:
+    table = pq.read_table(store.folder.frames, columns=["frame", "log"])
+    return dict(zip(table["frame"].to_pylist(), table["log"].to_pylist(), strict=True))
 
 
 def shown_cells(batch: Batch) -> tuple[frozenset[str], frozenset[str]]:
@@ -126,9 +176,8 @@ def opened(path: Path, *, rewrites: Sequence[str] = (), selected: Sequence[Selec
     if store.run.selection is None or store.run.selection.kind != UNTIL:
         return store
     looks = looks_of(store)
-    logs = [log for stage in looks.stages[: looks.taken] for log in stage]
     sure = looks.confidence(0)  # the most cautious, for whoever does not ask which look a figure is of
-    return store.of_logs(logs, confidence=sure, shown=looks.shown, several_looks=True)
+    return store.of_logs(looks.shown_logs, confidence=sure, shown=looks.shown, several_looks=True)
 
 
 def merged_results(
@@ -173,7 +222,7 @@ def stopped_facts(looks: Looks) -> dict[str, Any]:
         "confidences": [looks.confidence(look) for look in range(looks.taken)],
         "logs": sum(looks.counts[-1]),
         "cells": [
-            {"sut": sut, "setting": setting, "look": look + 1, "logs": sum(looks.counts[look])}
+            {"sut": sut, "setting": setting, "look": look + 1, "logs": looks.logs(sut, setting)}
             for (sut, setting), look in looks.reached.items()
         ],
     }
@@ -182,7 +231,7 @@ def stopped_facts(looks: Looks) -> dict[str, Any]:
 def stopped_lines(looks: Looks) -> list[str]:
     """Say that a run stopped early, on how many logs figures rest, how intervals are to be read."""
     whole = sum(looks.counts[-1])
-    used = sorted({sum(looks.counts[look]) for look in looks.reached.values()})
+    used = sorted({looks.logs(*cell) for cell in looks.reached})
     some = f"{used[0]} to {used[-1]}" if len(used) > 1 else str(used[0])
     lacking = [setting.id for setting in looks.store.whole_run.settings if setting.id not in looks.shown[0]]
     early = any(look < len(looks.counts) - 1 for look in looks.reached.values()) or bool(lacking)
@@ -195,6 +244,11 @@ def stopped_lines(looks: Looks) -> list[str]:
     if lacking:
         names = ", ".join(lacking)
         lines.append(f"not run, as no rule is about {'it' if len(lacking) == 1 else 'them'}: {names}")
+    if looks.with_people != looks.reached:
+        lines.append(
+            "where only rules about logs with people were open, the last logs shown are of that kind: "
+            "figures are of the look before them, those rules rest on all"
+        )
     return lines
 
 

@@ -58,6 +58,8 @@ def boundary_table(found: StudyLimits, pair: ConditionPair, rule: Rule) -> Table
 
 def _boundary_cell(one: Boundary, step: int) -> Cell:
     limit = one.limits[step]
+    if not one.measured(step):
+        return Cell(None, "not measured", details=("not defined there",), tone="doubt")
     if limit is None:
         return Cell(None, "at no strength", tone="bad")
     beyond = " and beyond" if limit == len(one.pair.first.values) else ""

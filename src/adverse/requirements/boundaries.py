@@ -35,7 +35,8 @@ class Boundary:
     """The boundary of one rule under two conditions, of one SUT.
 
     `limits` are steps of the first condition, one for each step of the second from 0 on; None: the rule does
-    not hold there whatever the first is.
+    not hold there whatever the first is. From step `unmeasured` of the second on that is not known, as the
+    figure is not defined.
     """
 
     sut: str
@@ -44,6 +45,11 @@ class Boundary:
     limits: tuple[int | None, ...]
     evaluations: int
     reversals: int
+    unmeasured: int | None = None
+
+    def measured(self, step: int) -> bool:
+        """Tell whether it is known up to where the rule holds at a step of the second condition."""
+        return self.unmeasured is None or step < self.unmeasured
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield it as CSV and JSON hold it, a row for each step of the second condition."""
@@ -59,6 +65,7 @@ class Boundary:
                 "first_option": first.option,
                 "first_limit": first.values[limit - 1] if limit else None,
                 "first_limit_step": limit,
+                "measured": self.measured(step),
                 "evaluations": self.evaluations,
                 "reversals": self.reversals,
             }
@@ -105,6 +112,7 @@ class PairSearch:
         self.search = BoundarySearch((len(pair.first.values), len(pair.second.values)))
         self.every = list(pair.ids.values())
         self.first = pair.ids[len(pair.first.values), 0]
+        self._undefined: set[Point] = set()
 
     def advance(self, measure: Measure, ran: Iterable[str]) -> list[str]:
         """Take what was run, and return the ids of the settings that are wanted next; none: it is over."""
@@ -114,7 +122,10 @@ class PairSearch:
             if setting != BASELINE and setting not in there:
                 return [setting]
             rule = self.rule.model_copy(update={"setting": setting, "sut": (self.sut,)})
-            self.search.known[point] = evaluation(rule, next(iter(measure(rule)))).holds
+            figure = next(iter(measure(rule)))
+            self.search.known[point] = evaluation(rule, figure).holds
+            if figure.value is None:
+                self._undefined.add(point)
         return []
 
     def boundary(self) -> Boundary:
@@ -122,7 +133,10 @@ class PairSearch:
         known = self.search.known
         looked_at = sum(point != (0, 0) for point in known)
         limits = tuple(self.search.limits())
-        return Boundary(self.sut, self.pair, self.rule, limits, looked_at, self.search.reversals())
+        ends = next((step for step, limit in enumerate(limits) if limit is None), None)
+        unmeasured = ends if ends is not None and (0, ends) in self._undefined else None
+        reversals = self.search.reversals()
+        return Boundary(self.sut, self.pair, self.rule, limits, looked_at, reversals, unmeasured)
 
 
 def pair_searches(pairs: Sequence[ConditionPair], rules: Sequence[Rule], sut: str) -> list[PairSearch]:

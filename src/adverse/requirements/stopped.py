@@ -34,13 +34,14 @@ class StoppedFigures(RunFigures):
     ) -> None:
         super().__init__(store, registry, summary=summary)
         self.looks = looks_of(store)
-        self._at: dict[int, RunFigures] = {}
+        self._at: dict[tuple[int, bool], RunFigures] = {}
 
-    def at(self, look: int) -> RunFigures:
-        """Return the figures of the run as it was at a look, from 0."""
-        if look not in self._at:
-            self._at[look] = RunFigures(self.looks.at(look), self.registry)
-        return self._at[look]
+    def at(self, look: int, *, people: bool = False) -> RunFigures:
+        """Return the figures of the run as it was at a look, from 0; see Looks.at."""
+        key = (look, people)
+        if key not in self._at:
+            self._at[key] = RunFigures(self.looks.at(look, people=people), self.registry)
+        return self._at[key]
 
 
 def figures_of(store: Store, registry: Registry | None, summary: Summary | None = None) -> RunFigures:
@@ -55,18 +56,26 @@ def stopped_verdicts(
     """Yield the verdicts of a rule, each with what it is of; `verdicts_of` gives those of a whole run."""
     looks, whole = run.looks, run.store.whole_run
     told = rule.measure in MEASURES and rule.judged_by != "point"
+    plan = _plan(run)
+    planned = _planned(rule, plan.facts)
+    people = planned and plan.people_only(rule)
     for sut in rule.sut or run.store.suts:
         for setting in each_setting(rule, whole.settings) if told else [rule.setting]:
             own = rule.model_copy(update={"sut": (sut,), "setting": setting})
             settings = covered_settings(own, whole.settings, list(whole.conditions))
-            look = looks.of(sut, {BASELINE, *settings})
+            look = looks.of(sut, {BASELINE, *settings}, people=people)
             if not told or look is None:
                 first = min(looks.reached.values())
                 yield from _undecided(verdicts_of(run.at(first), own), NOT_RUN if told else LATER)
-            elif _planned(rule, whole.selection.facts if whole.selection else {}):
-                yield from _replayed(run, own, range(look + 1), verdicts_of)
+            elif planned:
+                yield from _replayed(run, plan, own, range(look + 1), verdicts_of)
             else:
                 yield from _at_last(run, own, look, verdicts_of)
+
+
+def _plan(run: StoppedFigures) -> UntilPlan:
+    looks, selection = run.looks, run.store.whole_run.selection
+    return UntilPlan(looks.stages, looks.counts, looks.spending, (), selection.facts if selection else {})
 
 
 def _planned(rule: Rule, facts: Mapping[str, Any]) -> bool:
@@ -81,18 +90,18 @@ def _undecided(found: Iterable[tuple[str, Verdict]], why: str) -> Iterator[tuple
 
 
 def _replayed(
-    run: StoppedFigures, rule: Rule, looks: Sequence[int], verdicts_of: VerdictsOf
+    run: StoppedFigures, plan: UntilPlan, rule: Rule, looks: Sequence[int], verdicts_of: VerdictsOf
 ) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule of the plan, by the look that settled each."""
-    counts = run.looks.counts
-    selection = run.store.whole_run.selection
-    plan = UntilPlan(run.looks.stages, counts, run.looks.spending, (), selection.facts if selection else {})
     settled: dict[str, tuple[str, Verdict]] = {}
     for look in looks:
-        found = {verdict.name: (of, verdict) for of, verdict in verdicts_of(run.at(look), rule)}
+        found = {
+            verdict.name: (of, verdict)
+            for of, verdict in verdicts_of(run.at(look, people=plan.people_only(rule)), rule)
+        }
         clear = settle(plan, look, (0, rule), [verdict for _, verdict in found.values()], {})
         for name, one in clear.items():
-            settled.setdefault(name, (found[name][0], _said(one.verdict, look, counts)))
+            settled.setdefault(name, (found[name][0], _said(one.verdict, look, len(plan.counts), one.logs)))
         if found.keys() <= settled.keys():
             break
     yield from settled.values()
@@ -103,14 +112,14 @@ def _at_last(
 ) -> Iterator[tuple[str, Verdict]]:
     counts = run.looks.counts
     for of, verdict in verdicts_of(run.at(look), rule):
-        said = _said(verdict, look, counts)
+        said = _said(verdict, look, len(counts), counts[look])
         if verdict.outcome is Outcome.PASS and min(counts[look]) < LEAST_LOGS:
             said = replace(said, outcome=Outcome.INCONCLUSIVE, reason=f"{said.reason}; {FEW}")
         yield of, said
 
 
-def _said(verdict: Verdict, look: int, counts: Sequence[tuple[int, int]]) -> Verdict:
+def _said(verdict: Verdict, look: int, looks: int, logs: tuple[int, int]) -> Verdict:
     """Add to a verdict at which look it is, and on how many logs it rests."""
-    positive, negative = counts[look]
-    words = f"look {look + 1} of {len(counts)}, {positive} + {negative} logs, repeated interval"
+    positive, negative = logs
+    words = f"look {look + 1} of {looks}, {positive} + {negative} logs, repeated interval"
     return replace(verdict, reason=f"{verdict.reason}; {words}" if verdict.reason else words)

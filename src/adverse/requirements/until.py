@@ -3,7 +3,9 @@
 Logs come in a seeded order, those with people and those without in equal parts of each kind. After each part
 the rules are looked at, each with the confidence that its look may spend (`curves.group_sequential`). FAIL
 settles at any look, PASS when there are enough logs of either kind. A SUT is shown a mutation as long as a
-rule over both is open. The whole plan stands in the manifest before anything is run.
+rule over both is open; once there are enough logs of either kind for a PASS, it is shown further ones without
+people only while a rule is open that they can change. The whole plan stands in the manifest before anything
+is run.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adverse.analysis.score import WORST
+from adverse.analysis.stopped import logs_until, shows_all
 from adverse.curves.group_sequential import Spending, boundaries, look_confidence
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StudyError, suggestion
@@ -41,6 +44,8 @@ MEASURES = (
     *CLOSED_LOOP,
 )
 """What can be settled early: figures whose intervals are known at every confidence."""
+PEOPLE_ONLY = ("recall", *CLOSED_LOOP)
+"""What logs without people say nothing about, at a threshold that is the same at all looks."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,20 @@ class UntilPlan:
     def may_pass(self, look: int) -> bool:
         """Tell whether there are enough logs of either kind for a PASS."""
         return min(self.counts[look]) >= LEAST_LOGS
+
+    def people_only(self, rule: Rule) -> bool:
+        """Tell whether logs without people say nothing about a rule."""
+        return rule.measure in self.facts.get("people_only", ())
+
+    def logs(self, look: int, rule: Rule) -> list[str]:
+        """Return the logs that a rule rests on at a look."""
+        return logs_until(self.stages, self.counts, look, LEAST_LOGS if self.people_only(rule) else None)
+
+    def log_counts(self, look: int, rule: Rule) -> tuple[int, int]:
+        """Return how many logs with people, and without, a rule rests on at a look."""
+        enough = LEAST_LOGS if self.people_only(rule) else None
+        last = max(k for k in range(look + 1) if shows_all(self.counts, k, enough))
+        return self.counts[look][0], self.counts[last][1]
 
 
 @dataclass(frozen=True)
@@ -170,6 +189,7 @@ def make_until_plan(
         "settings": [setting.id for setting in settings],
         "suts": dict(suts),
     }
+    facts["people_only"] = list(PEOPLE_ONLY) if facts["fixed_thresholds"] else []
     return UntilPlan(tuple(tuple(one) for one in facts["logs"]), counts, spending, questions, facts)
 
 
@@ -264,19 +284,19 @@ def settle(
     """
     last = look == len(plan.counts) - 1
     number, rule = question
-    found = {}
+    found, logs = {}, plan.log_counts(look, rule)
     for verdict in verdicts:
         if verdict.name in settled:
             continue
         clear = verdict.outcome is Outcome.FAIL or (verdict.outcome is Outcome.PASS and plan.may_pass(look))
         if clear:
-            found[verdict.name] = LookVerdict(number, verdict, look + 1, plan.counts[look])
+            found[verdict.name] = LookVerdict(number, verdict, look + 1, logs)
         elif last:
             undecided = replace(verdict, outcome=Outcome.INCONCLUSIVE)
-            found[verdict.name] = LookVerdict(number, undecided, None, plan.counts[look])
+            found[verdict.name] = LookVerdict(number, undecided, None, logs)
         elif verdict.outcome is Outcome.INCONCLUSIVE and stays_open(plan, look, rule, verdict.interval):
             undecided = replace(verdict, reason=f"{verdict.reason}; {CERTAIN}")
-            found[verdict.name] = LookVerdict(number, undecided, look + 1, plan.counts[look])
+            found[verdict.name] = LookVerdict(number, undecided, look + 1, logs)
     return found
 
 

@@ -1,8 +1,9 @@
 """Run a study until its rules are settled: look by look, and no further.
 
 Each look is a run of a part of the study: the logs so far, under the settings and by the SUTs over which a
-rule is still open. What a look finds follows from the answers alone, so stopping, resuming, kills and the
-number of workers change nothing. Running the whole study in the same folder later uses all that is there.
+rule is still open that these logs can change. What a look finds follows from the answers alone, so stopping,
+resuming, kills and the number of workers change nothing. Running the whole study in the same folder later
+uses all that is there.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
-from adverse.analysis.stopped import at_look, shown_cells
+from adverse.analysis.stopped import people_in, shown_cells, shows_all
 from adverse.curves.group_sequential import Spending
 from adverse.errors import StudyError
+from adverse.plugins import Registry
 from adverse.requirements.gate import rule_verdicts
 from adverse.requirements.rules import Rule, read_rules
 from adverse.requirements.run_figures import RunFigures
-from adverse.requirements.until import LOOKS, LookVerdict, UntilPlan, changed_facts, make_until_plan, settle
+from adverse.requirements.until import (
+    LEAST_LOGS,
+    LOOKS,
+    LookVerdict,
+    Question,
+    UntilPlan,
+    changed_facts,
+    make_until_plan,
+    settle,
+)
 from adverse.requirements.verdicts import Verdict
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
@@ -35,6 +46,8 @@ from adverse.study.spec import StudyFile
 from adverse.types import Dataset
 
 KIND: SelectionKind = "until"
+Asked = Sequence[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
+"""Logs, each with the (setting, SUT) under and to which they are shown."""
 
 
 @dataclass
@@ -46,15 +59,17 @@ class UntilRun:
     verdicts: list[LookVerdict] = field(default_factory=list)
     logs_used: dict[tuple[str, str], int] = field(default_factory=dict)
     """By (SUT, setting)."""
+    looks: int = 0
+    """How many were taken."""
     images: int = 0
     """Test images that were shown to SUTs, each mutation counted."""
     images_of_all: int = 0
 
-    @property
-    def looks(self) -> int:
-        """How many looks were taken."""
-        used = max(self.logs_used.values(), default=0)
-        return next(k + 1 for k, count in enumerate(self.plan.counts) if sum(count) >= used)
+    def count(self, asked: Asked) -> None:
+        """Count the logs of a look."""
+        for logs, cells in asked:
+            for setting, sut in cells:
+                self.logs_used[sut, setting] = self.logs_used.get((sut, setting), 0) + len(logs)
 
     def plain(self) -> dict[str, Any]:
         """Return everything as JSON holds it."""
@@ -71,6 +86,24 @@ class UntilRun:
                 for (sut, setting), used in self.logs_used.items()
             ],
         }
+
+
+class _Views:
+    """The run as it was at a look, with the logs that a rule rests on."""
+
+    def __init__(self, store: Store, look: int, plan: UntilPlan, first: Batch, registry: Registry) -> None:
+        self._store, self._look, self._plan, self._registry = store, look, plan, registry
+        self._shown = shown_cells(first)
+        self._views: dict[tuple[str, ...], RunFigures] = {}
+
+    def of(self, rule: Rule) -> RunFigures:
+        """Return the figures of the logs that a rule rests on."""
+        logs = tuple(self._plan.logs(self._look, rule))
+        if logs not in self._views:
+            sure = self._plan.confidence(self._look)
+            part = self._store.of_logs(logs, confidence=sure, shown=self._shown)
+            self._views[logs] = RunFigures(part, self._registry)
+        return self._views[logs]
 
 
 def verdict_row(one: LookVerdict) -> dict[str, Any]:
@@ -115,9 +148,11 @@ def run_until(
     settled: list[dict[str, LookVerdict]] = [{} for _ in plan.questions]
     is_open = [True] * len(plan.questions)
     run: UntilRun | None = None
-    for look, logs in enumerate(plan.stages):
-        cells = _open_cells(plan, is_open)
-        batches.append(Batch(tuple(frame for log in logs for frame in frames[log]), tuple(cells)))
+    for look in range(len(plan.stages)):
+        asked = _asked(plan, look, is_open)
+        batches += [
+            Batch(tuple(frame for log in logs for frame in frames[log]), cells) for logs, cells in asked
+        ]
         ran = run_study(
             _part(file, batches, plan), out, engine, watch=watch, stop=stop, fresh=fresh and not look
         )
@@ -127,14 +162,12 @@ def run_until(
             return None
         store = finished(out, rewrites=EVERYTHING, selected=(KIND,))
         run = run or UntilRun(plan, store)
-        run.store = store
-        for sut, setting in ((sut, setting) for setting, sut in cells):
-            run.logs_used[sut, setting] = run.logs_used.get((sut, setting), 0) + len(logs)
-        shown, registry = shown_cells(batches[0]), ran.plan.registry
-        view = RunFigures(at_look(store, plan.stages[: look + 1], plan.confidence(look), shown), registry)
+        run.store, run.looks = store, look + 1
+        run.count(asked)
+        views = _Views(store, look, plan, batches[0], ran.plan.registry)
         for number, question in enumerate(plan.questions):
             if is_open[number]:
-                found = [verdict for _, verdict in rule_verdicts(view, question.rule)]
+                found = [verdict for _, verdict in rule_verdicts(views.of(question.rule), question.rule)]
                 settled[number] |= settle(plan, look, (number, question.rule), found, settled[number])
                 is_open[number] = any(verdict.name not in settled[number] for verdict in found)
         watch.note(_look_words(look, plan, is_open))
@@ -182,16 +215,21 @@ def _plan(
     return plan, dataset
 
 
-def _open_cells(plan: UntilPlan, is_open: Sequence[bool]) -> list[tuple[str, str]]:
-    """Return the (setting, SUT) over which a rule is open, in the order of the study."""
-    wanted = {
-        (setting, question.sut)
-        for question, still in zip(plan.questions, is_open, strict=True)
-        if still
-        for setting in question.settings
-    }
+def _asked(plan: UntilPlan, look: int, is_open: Sequence[bool]) -> Asked:
+    """Return the logs that a look adds, with the (setting, SUT) over which a rule is open that needs them."""
+    stage, still = plan.stages[look], [q for q, one in zip(plan.questions, is_open, strict=True) if one]
+    if shows_all(plan.counts, look, LEAST_LOGS):
+        return [(stage, _cells(plan, still))]
+    people, both = people_in(plan.counts, look), [q for q in still if not plan.people_only(q.rule)]
+    asked = [(stage[:people], _cells(plan, still)), (stage[people:], _cells(plan, both))]
+    return [(logs, cells) for logs, cells in asked if cells]
+
+
+def _cells(plan: UntilPlan, questions: Sequence[Question]) -> tuple[tuple[str, str], ...]:
+    """Return the (setting, SUT) that questions are about, in the order of the study."""
+    wanted = {(setting, question.sut) for question in questions for setting in question.settings}
     suts, settings = plan.facts["suts"], plan.facts["settings"]
-    return [(setting, sut) for setting in settings for sut in suts if (setting, sut) in wanted]
+    return tuple((setting, sut) for setting in settings for sut in suts if (setting, sut) in wanted)
 
 
 def _part(file: StudyFile, batches: Sequence[Batch], plan: UntilPlan) -> StudyFile:
