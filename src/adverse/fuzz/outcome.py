@@ -16,9 +16,9 @@ from adverse.fuzz.discovery import expected, permuted, steps
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.guide import Guide
 from adverse.fuzz.job import DUPLICATE
-from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
+from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict, Sightings
 from adverse.fuzz.rounds import Rounds, results_digest
-from adverse.fuzz.scoring import ALL, Bins, bin_of
+from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
 
 Row = Mapping[str, Any]
 OBJECTS = "objects"
@@ -47,6 +47,17 @@ class Case:
     """What the SUT got wrong about objects."""
     added: float | None = None
     """How much of an added object it sees: IoU of box or mask; None where none was added."""
+    score: float | None = None
+    """The score of the test, in percent."""
+    seen: Sightings | None = None
+    """What it sees of the base's objects that show enough to be asked for."""
+    found_before: frozenset[int] = frozenset()
+    """The objects that it finds in the base."""
+
+    @property
+    def clean(self) -> float | None:
+        """The score of the base, in percent, without what the test removed."""
+        return None if self.score is None or self.drop is None else self.score + self.drop
 
     @property
     def failed(self) -> bool:
@@ -364,9 +375,9 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
     cases = []
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
-        fault = scores["fault"]
-        if fault is None and (unanswered := bases[row["base"]][sut]["fault"]) is not None:
-            fault = f"of the frame before it was changed: {unanswered}"
+        fault, clean = scores["fault"], bases[row["base"]][sut]
+        if fault is None and clean["fault"] is not None:
+            fault = f"of the frame before it was changed: {clean['fault']}"
         cases.append(
             Case(
                 number=number,
@@ -382,6 +393,9 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
                 bin=bin_of(scores["drop"], bins),
                 verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
                 added=scores["added"],
+                score=None if scores["score"] is None else Score(*scores["score"]).percent,
+                seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
+                found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
             )
         )
     return cases
