@@ -423,6 +423,10 @@ def test_a_sut_without_an_answer_to_the_base_neither_passes_nor_is_fixed(
     assert compared.counts() == counts
     assert {verdict.outcome for verdict in each_test(after)} == {Outcome.FAIL}
     assert f"{TESTS} tests without an answer" in " ".join(summary_words(after))
+    assert "shy gave no answer to 4 clean frames" in summary_words(after)[0]
+    first, *others = before.tests["colour 0"]
+    unscored = replace(before, tests={"colour 0": (replace(first, drop=None, bin=None), *others)})
+    assert f" of {TESTS - 1} scored tests lower" in summary_words(unscored)[1]
 
 
 def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: Path, tmp_path: Path) -> None:

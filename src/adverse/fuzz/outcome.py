@@ -15,7 +15,6 @@ from adverse.errors import StoreError
 from adverse.fuzz.discovery import expected, permuted, steps
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.guide import Guide
-from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict, Sightings
 from adverse.fuzz.rounds import Rounds, results_digest
 from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
@@ -142,6 +141,8 @@ class CampaignOutcome:
     short: Mapping[str, tuple[int, int]]
     """How many tests there are and were wanted, of the mutations that could not fill their quota."""
     rows: tuple[Row, ...]
+    duplicates: int = 0
+    """Draws that gave no test, as what their frames made of them was one already."""
 
     @property
     def suts(self) -> list[str]:
@@ -152,17 +153,6 @@ class CampaignOutcome:
     def count(self) -> int:
         """How many tests there are."""
         return len(self.rows)
-
-    @property
-    def duplicates(self) -> int:
-        """Draws of a picture that had been drawn before, by the same recipe or another."""
-        return sum(refused[DUPLICATE] for refused in self.refused_by_mutation.values())
-
-    @property
-    def saturation(self) -> float | None:
-        """The share of duplicates among all pictures drawn; None where none was."""
-        drawn = self.count + self.duplicates
-        return self.duplicates / drawn if drawn else None
 
     def counts(self) -> list[MutationCounts]:
         """Return the counts of each SUT and mutation; those of all mutations come last."""
@@ -292,10 +282,11 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
         names = sorted(name for phase, name in rows if phase == "tests")
         tests = [row for name in names for row in rows["tests", name]]
         refused: dict[str, Counter[str]] = {}
-        draws, short = len(tests), {}
+        draws, short, repeated = len(tests), {}, 0
     else:
         rounds = _rounds(campaign, rows)
         tests, refused, draws, short = rounds.tests, rounds.by_mutation, rounds.draws, rounds.short
+        repeated = rounds.repeated
     found = results_digest(draws, tests, refused)
     if found != campaign.results:
         raise StoreError(
@@ -309,7 +300,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
         row["frame"]: row["suts"] for (phase, _), some in rows.items() if phase == "baseline" for row in some
     }
     cases = {sut: tuple(_cases(tests, sut, campaign.bins, bases)) for sut in campaign.suts}
-    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests))
+    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests), repeated)
 
 
 def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
