@@ -105,6 +105,15 @@ def test_two_recipes_of_one_picture_are_one_test_and_a_duplicate() -> None:
     assert stream.by_mutation["add_car"][DUPLICATE] == (len(units) - 1) * UNIT
 
 
+def test_a_draw_that_gives_no_test_counts_once_however_many_frames_it_tried() -> None:
+    stream = Stream("add_car", range(8), 1, 10)
+    tried = {"arm": ["add_car"], "refused": {DUPLICATE: 8}}
+    test = {"arm": ["add_car"], "refused": {DUPLICATE: 3}, "picture": "p", "key": "0" * 32}
+    other = {"arm": ["add_car"], "refused": {"road": 8}}
+    stream.take([[test | {"picture": f"{1:032x}"}, tried, tried, other, test | {"picture": f"{1:032x}"}]])
+    assert (stream.draws, len(stream.tests), stream.repeated) == (5, 1, 3)
+
+
 def test_no_more_tests_are_taken_than_wanted() -> None:
     stream = stream_of(5)
     units = stream.next_round()
@@ -156,6 +165,17 @@ def test_bases_are_those_that_the_best_system_masters() -> None:
     assert kept.places == (0, 2)
     assert (kept.too_hard, kept.not_scored, dict(kept.unusable)) == (1, 1, {"e": "not an image"})
     assert [before and before.score.percent for before in kept.before["c"]] == [10, 95]
+    crashed = [frame(name, brittle=100, steady=96) for name in "fgh"]
+    for row in crashed[:2]:
+        row["suts"]["brittle"] |= {"score": None, "fault": "it crashed"}
+    kept = pruned(crashed, campaign_of("brittle", "steady"))
+    assert (kept.best, kept.places, kept.not_scored) == ("steady", (0, 1, 2), 0), (
+        "no answer is no score of 100"
+    )
+    assert kept.means == {"brittle": pytest.approx(100 / 3), "steady": 96}
+    assert "brittle gave no answer to 2 clean frames" in " ".join(kept.words())
+    alone = pruned(crashed, campaign_of("brittle"))
+    assert (alone.places, alone.not_scored, alone.unanswered) == ((2,), 0, {"brittle": 2}), "they have truth"
     with pytest.raises(DataError, match="no frame scores high enough"):
         pruned(found, campaign_of("poor", "good", below=99.5))
     with pytest.raises(DataError, match="no SUT has a score"):

@@ -26,6 +26,7 @@ from adverse.fuzz.replay import replay_campaign
 from adverse.fuzz.run import run_campaign
 from adverse.interop.suites import suite_tests, write_suite
 from adverse.report.fuzz import summary_words
+from adverse.report.suites import changes_in_terminal, suite_headline
 from adverse.requirements.suite_rules import each_test
 from adverse.requirements.verdicts import Outcome
 from adverse.semantic import Recipe, Resources, apply, scene_of
@@ -56,6 +57,20 @@ class Better(ByColour):
 def better() -> Better:
     \"\"\"Segments by colour.\"\"\"
     return Better("", 0.0)
+"""
+BLIND = """
+
+class Blind(ByColour):
+    \"\"\"Sees no car anywhere.\"\"\"
+
+    def segment(self, images):
+        return [np.where(said == 2, 0, said).astype(said.dtype) for said in super().segment(images)]
+
+
+@sut(name="blind")
+def blind() -> Blind:
+    \"\"\"Segments by colour.\"\"\"
+    return Blind("", 0.0)
 """
 SHY = """
 
@@ -133,7 +148,8 @@ def test_a_replay_of_the_same_system_says_the_same(campaign: CampaignFolder, stu
         ]
     (same,) = compare_suites(before, again)
     failing = sum(test.failed for test in before.tests["colour 0"])
-    assert same.counts() == {"new": 0, "still failing": failing, "fixed": 0, "passing": TESTS - failing}
+    counts = {"new": 0, "base lost": 0, "still failing": failing, "fixed": 0, "passing": TESTS - failing}
+    assert same.counts() == counts
     assert same.difference.value == 0
     twice = read_outcome(replay(CampaignFolder(study.parent / "same"), study, study.parent / "twice"))
     assert [row["picture"] for row in twice.rows] == [row["picture"] for row in before.rows]
@@ -146,12 +162,41 @@ def test_what_changed_is_counted_as_a_loop_over_the_rows_does(
     (compared,) = compare_suites(before, after)
     old = {row["picture"]: fails(row["suts"]["colour 0"]) for row in before.rows}
     new = {row["picture"]: fails(row["suts"]["new"]) for row in after.rows}
+    lost = lost_bases(campaign, before, after)
     words = {(True, True): "still failing", (True, False): "fixed", (False, True): "new"}
-    slow = Counter(words.get((old[picture], new[picture]), "passing") for picture in old)
-    assert compared.counts() == slow
-    assert min(slow[name] for name in ("new", "still failing", "fixed")) > 0, "the test shows nothing else"
-    assert compared.difference.value == pytest.approx((sum(new.values()) - sum(old.values())) / TESTS)
+    slow = Counter(
+        "base lost" if picture in lost and not new[picture] else
+        words.get((old[picture], new[picture]), "passing")
+        for picture in old
+    )  # fmt: skip
+    assert +Counter(compared.counts()) == slow
+    assert min(slow[name] for name in ("new", "fixed")) > 0, f"{slow} shows nothing else"
+    now = sum(new[picture] or picture in lost for picture in new)
+    assert compared.difference.value == pytest.approx((now - sum(old.values())) / TESTS)
     assert compared.of("new")[0].record()["after"]
+    pair = [compared, replace(compared, before="other", after="other", tests=compared.tests[:4])]
+    first, second = suite_headline(pair).splitlines()  # a line each: a sum over SUTs counts tests twice
+    assert first.startswith(f"colour 0 -> new: {slow['new']} test")
+    assert second.startswith("other: ")
+    shown = [[column.heading for column in changes_in_terminal(some).columns] for some in (pair, pair[:1])]
+    assert ["SUT" in headings for headings in shown] == [True, False]
+
+
+def lost_bases(campaign: CampaignFolder, before: CampaignOutcome, after: CampaignOutcome) -> set[str]:
+    """The pictures in which the new SUT lacks what the old one had in the frame as it was."""
+    units = [unit for unit in campaign.journal().entries if unit.phase == "baseline"]
+    clean = {row["frame"]: row["suts"]["colour 0"] for unit in units for row in unit.rows}
+    lost = set()
+    for row, was in zip(after.rows, before.rows, strict=True):
+        said = row["suts"]["new"]
+        found = [name for name, share in clean[row["base"]]["sightings"]["overlap"].items() if share >= 0.5]
+        right, judged = said["score"]
+        then = was["suts"]["colour 0"]
+        asked = 100 * then["score"][0] / then["score"][1] + then["drop"]
+        gone = any(said["seen"]["overlap"].get(name, 1) < 0.25 for name in found)
+        if gone or asked - 100 * right / judged >= 1:
+            lost.add(row["picture"])
+    return lost
 
 
 def fails(said: dict[str, Any]) -> bool:
@@ -206,17 +251,17 @@ def test_by_command_with_gate_and_junit(
     said.expect(0, "fixed", "still failing")
     outcome = read_outcome(replayed)
     failing = sum(test.failed for test in outcome.tests["new"])
-    (suite,) = ET.fromstring(junit.read_text()).iter("testsuite")
-    assert (suite.get("tests"), suite.get("failures")) == (str(TESTS), str(failing))
     (compared,) = compare_suites(read_outcome(campaign), outcome)
-    worse = len(compared.of("new"))
+    lost, worse = len(compared.of("base lost")), len(compared.of("new", "base lost"))
+    (suite,) = ET.fromstring(junit.read_text()).iter("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == (str(TESTS), str(failing + lost))
     table = tmp_path / "tests.json"
     options = ("--html", page, "--json", table, "--fail-on-regression")
     compare = adverse_here("compare", campaign.path, replayed.path, *options)
     assert compare.code == 1
-    assert f"{worse} test" in compare.text
+    assert f"{worse - lost} test" in compare.text
     listed = Counter(row["change"] for row in json.loads(table.read_text()))
-    assert listed == {name: count for name, count in compared.counts().items() if name != "passing"}
+    assert listed == {name: count for name, count in compared.counts().items() if count and name != "passing"}
     assert "data:image" in page.read_text()
     adverse_here("verify", replayed.path).expect(0)
     rules = tmp_path / "rules.yaml"
@@ -374,9 +419,50 @@ def test_a_sut_without_an_answer_to_the_base_neither_passes_nor_is_fixed(
     before = read_outcome(campaign)
     (compared,) = compare_suites(before, after)
     failing = sum(test.failed for test in before.tests["colour 0"])
-    assert compared.counts() == {"new": TESTS - failing, "still failing": failing, "fixed": 0, "passing": 0}
+    counts = {"new": TESTS - failing, "base lost": 0, "still failing": failing, "fixed": 0, "passing": 0}
+    assert compared.counts() == counts
     assert {verdict.outcome for verdict in each_test(after)} == {Outcome.FAIL}
     assert f"{TESTS} tests without an answer" in " ".join(summary_words(after))
+    assert "shy gave no answer to 4 clean frames" in summary_words(after)[0]
+    first, *others = before.tests["colour 0"]
+    unscored = replace(before, tests={"colour 0": (replace(first, drop=None, bin=None), *others)})
+    assert f" of {TESTS - 1} scored tests lower" in summary_words(unscored)[1]
+
+
+def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: Path, tmp_path: Path) -> None:
+    """No test lowers the score of who sees no car to begin with; none is fixed, and the gate says so."""
+    (study.parent / "blind.py").write_text(SEGMENTER + BLIND)
+    sut = {"name": "blind", "adapter": "blind"}
+    blind = with_sut(study, "blind.yaml", sut, plugins=["blind.py"])
+    out, junit = tmp_path / "run", tmp_path / "suite.xml"
+    options = ("--study", blind, "--out", out, "--workers", "0", "--junit", junit)
+    said = adverse_here("fuzz", "replay", campaign.path, *options)
+    said.expect(0, "base lost", "0 fixed", "Clean score of the base frames")
+    before, after = read_outcome(campaign), read_outcome(CampaignFolder(out))
+    (compared,) = compare_suites(before, after)
+    failing = sum(fails(row["suts"]["blind"]) for row in after.rows)
+    lost = len(compared.of("base lost"))
+    assert lost == TESTS - failing > 0, "a car of each base is not found, so no test passes"
+    assert compared.counts()["fixed"] == compared.counts()["passing"] == 0
+    assert compared.difference.value is not None
+    assert compared.difference.value > 0
+    assert compared.clean_scores is not None
+    assert compared.clean_scores[0] > compared.clean_scores[1] + 1
+    (suite,) = ET.fromstring(junit.read_text()).iter("testsuite")
+    assert suite.get("failures") == str(TESTS)
+    page = tmp_path / "page.html"
+    compare = adverse_here("compare", campaign.path, out, "--fail-on-regression", "--html", page)
+    compare.expect(1, f"{lost} base lost")
+    assert f"{lost} base lost" in page.read_text()
+    rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
+    against = {"against": str(campaign.path), "at_most": 0}
+    measures = ("new_failures", "still_failing")
+    rules.write_text(yaml.safe_dump({"rules": [{"measure": name, **against} for name in measures]}))
+    gate = adverse_here("check", out, rules, "--json", verdicts)
+    assert (gate.code, "base lost" in gate.text) == (1, True)
+    measured = [row["measured"] for row in json.loads(verdicts.read_text())]
+    old = sum(test.failed for test in before.tests["colour 0"])
+    assert measured == [len(compared.of("new")) + lost, old]
 
 
 def test_rules_against_a_campaign_say_what_was_compared(

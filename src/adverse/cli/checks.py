@@ -201,9 +201,15 @@ def _compare_campaigns(
     quiet: bool,
 ) -> NoReturn:
     from adverse.fuzz.outcome import read_outcome
-    from adverse.fuzz.regression import compare_suites
+    from adverse.fuzz.regression import WORSE, compare_suites
     from adverse.fuzz.verify import open_campaign
-    from adverse.report.suites import IN_TERMINAL, changes_table, suite_headline, suites_page, suites_table
+    from adverse.report.suites import (
+        changes_in_terminal,
+        changes_table,
+        suite_headline,
+        suites_page,
+        suites_table,
+    )
     from adverse.store.durable import write_file
 
     folders = [open_campaign(path) for path in (first, second)]
@@ -212,16 +218,16 @@ def _compare_campaigns(
     console = Console(quiet=quiet)
     console.say(suite_headline(comparisons))
     console.print(suites_table(comparisons).terminal(details=True))
-    changes = changes_table(comparisons, most=IN_TERMINAL)
+    changes = changes_in_terminal(comparisons)
     if changes.rows:
-        console.print(changes.only("change", "mutation", "why", "recipe").terminal())
+        console.print(changes.terminal())
     whole = changes_table(comparisons)
     page = (html, lambda: suites_page(comparisons, folders[1]))
     for path, text in ((csv, whole.csv), (json, whole.json), page):
         if path is not None:
             write_file(path, text().encode())
             console.say(f"written: {path}")
-    worse = fail and any(comparison.of("new") for comparison in comparisons)
+    worse = fail and any(comparison.of(*WORSE) for comparison in comparisons)
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 
 

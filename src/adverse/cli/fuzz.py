@@ -203,10 +203,14 @@ def replay(
     _worked(work, file, path, watch, workers, engine, scheduler)
     show(path, None, quiet=quiet)
     before, after = read_outcome(original), read_outcome(CampaignFolder(path))
+    comparisons = []
     if len(before.suts) == len(after.suts) == 1 or set(before.suts) & set(after.suts):
-        console.say(suite_headline(compare_suites(before, after)))
+        comparisons = compare_suites(before, after)
+        console.say(suite_headline(comparisons))
     if junit is not None:
-        write_file(junit, to_junit(each_test(after), suite=f"adverse fuzz replay {path.name}").encode())
+        write_file(
+            junit, to_junit(each_test(after, comparisons), suite=f"adverse fuzz replay {path.name}").encode()
+        )
         console.say(f"written: {junit}")
     raise typer.Exit(EXIT_PASS)
 

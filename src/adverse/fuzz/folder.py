@@ -31,7 +31,7 @@ from adverse.store.journal import Journal
 from adverse.store.owned_folder import OwnedFolder, is_marked
 from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, sweep_leftovers, write_derived
 
-VERSION = "fuzz-4"
+VERSION = "fuzz-5"
 """Changes whenever the same campaign would find something else."""
 FINISHED = ("complete", "saturated")
 OURS = {

@@ -103,6 +103,15 @@ class Sightings:
     overlap: Mapping[int, float] = field(default_factory=dict)
     phantoms: tuple[Phantom, ...] = ()
 
+    @property
+    def found(self) -> frozenset[int]:
+        """The objects that are found."""
+        return frozenset(instance for instance, value in self.overlap.items() if value >= FOUND)
+
+    def phantom_at(self, class_name: str, box: Box) -> bool:
+        """Tell whether something of a class is seen there where nothing is."""
+        return any(name == class_name and _meet(box, other) for name, other in self.phantoms)
+
     def plain(self) -> dict[str, Any]:
         """Return the sightings as the log holds them."""
         return {
@@ -151,6 +160,11 @@ def view_of(made: Mutated, base: Scene, *, remnant_share: float) -> View:
     return View(made.scene, hidden, added, extents)
 
 
+def least_overlap(task: str) -> float:
+    """Return the overlap below which an object is lost."""
+    return STILL_FOUND if task == "segmentation" else FOUND
+
+
 def visible_shares(base: Scene, changed: Scene) -> dict[int, float]:
     """Return how much of each object of a base can still be seen in the changed scene, 0 to 1."""
     return {
@@ -168,7 +182,7 @@ def verdicts_on(
     scene = made.scene
     found: list[ObjectVerdict] = []
     added = made.instance
-    least = STILL_FOUND if task == "segmentation" else FOUND
+    least = least_overlap(task)
     if added is not None and added not in base.things and after.overlap.get(added, 1.0) < least:
         thing = scene.things[added]
         name = scene.class_of(thing) or ""

@@ -15,10 +15,9 @@ from adverse.errors import StoreError
 from adverse.fuzz.discovery import expected, permuted, steps
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.guide import Guide
-from adverse.fuzz.job import DUPLICATE
-from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict
+from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict, Sightings
 from adverse.fuzz.rounds import Rounds, results_digest
-from adverse.fuzz.scoring import ALL, Bins, bin_of
+from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
 
 Row = Mapping[str, Any]
 OBJECTS = "objects"
@@ -47,6 +46,17 @@ class Case:
     """What the SUT got wrong about objects."""
     added: float | None = None
     """How much of an added object it sees: IoU of box or mask; None where none was added."""
+    score: float | None = None
+    """The score of the test, in percent."""
+    seen: Sightings | None = None
+    """What it sees of the base's objects that show enough to be asked for."""
+    found_before: frozenset[int] = frozenset()
+    """The objects that it finds in the base."""
+
+    @property
+    def clean(self) -> float | None:
+        """The score of the base, in percent, without what the test removed."""
+        return None if self.score is None or self.drop is None else self.score + self.drop
 
     @property
     def failed(self) -> bool:
@@ -131,6 +141,8 @@ class CampaignOutcome:
     short: Mapping[str, tuple[int, int]]
     """How many tests there are and were wanted, of the mutations that could not fill their quota."""
     rows: tuple[Row, ...]
+    duplicates: int = 0
+    """Draws that gave no test, as what their frames made of them was one already."""
 
     @property
     def suts(self) -> list[str]:
@@ -141,17 +153,6 @@ class CampaignOutcome:
     def count(self) -> int:
         """How many tests there are."""
         return len(self.rows)
-
-    @property
-    def duplicates(self) -> int:
-        """Draws of a picture that had been drawn before, by the same recipe or another."""
-        return sum(refused[DUPLICATE] for refused in self.refused_by_mutation.values())
-
-    @property
-    def saturation(self) -> float | None:
-        """The share of duplicates among all pictures drawn; None where none was."""
-        drawn = self.count + self.duplicates
-        return self.duplicates / drawn if drawn else None
 
     def counts(self) -> list[MutationCounts]:
         """Return the counts of each SUT and mutation; those of all mutations come last."""
@@ -281,10 +282,11 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
         names = sorted(name for phase, name in rows if phase == "tests")
         tests = [row for name in names for row in rows["tests", name]]
         refused: dict[str, Counter[str]] = {}
-        draws, short = len(tests), {}
+        draws, short, repeated = len(tests), {}, 0
     else:
         rounds = _rounds(campaign, rows)
         tests, refused, draws, short = rounds.tests, rounds.by_mutation, rounds.draws, rounds.short
+        repeated = rounds.repeated
     found = results_digest(draws, tests, refused)
     if found != campaign.results:
         raise StoreError(
@@ -298,7 +300,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
         row["frame"]: row["suts"] for (phase, _), some in rows.items() if phase == "baseline" for row in some
     }
     cases = {sut: tuple(_cases(tests, sut, campaign.bins, bases)) for sut in campaign.suts}
-    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests))
+    return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests), repeated)
 
 
 def _rounds(campaign: FinishedCampaign, rows: Mapping[tuple[str, str], Sequence[Row]]) -> Rounds:
@@ -364,9 +366,9 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
     cases = []
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
-        fault = scores["fault"]
-        if fault is None and (unanswered := bases[row["base"]][sut]["fault"]) is not None:
-            fault = f"of the frame before it was changed: {unanswered}"
+        fault, clean = scores["fault"], bases[row["base"]][sut]
+        if fault is None and clean["fault"] is not None:
+            fault = f"of the frame before it was changed: {clean['fault']}"
         cases.append(
             Case(
                 number=number,
@@ -382,6 +384,9 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
                 bin=bin_of(scores["drop"], bins),
                 verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
                 added=scores["added"],
+                score=None if scores["score"] is None else Score(*scores["score"]).percent,
+                seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
+                found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
             )
         )
     return cases

@@ -7,9 +7,8 @@ a mutation. The best SUT is the one with the highest mean score over all frames.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -30,6 +29,7 @@ from adverse.study.plan import job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
 from adverse.study.units import frames_of
 from adverse.suts.build import is_recorded
+from adverse.text import counted, shown
 from adverse.types import Dataset, Frame, Source
 
 LIBRARIES = ("numpy", "opencv-python-headless")
@@ -272,7 +272,7 @@ Row = Mapping[str, Any]
 class PrunedBases:
     """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why.
 
-    Not scored: nothing in them is judged, or the best SUT failed.
+    Not scored: nothing in them is judged.
     """
 
     places: tuple[int, ...]
@@ -285,6 +285,8 @@ class PrunedBases:
     not_scored: int
     unusable: Mapping[str, str]
     """Why frames cannot be read, by frame."""
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    """How many frames each SUT gave no answer to; they count as 0 in its mean."""
 
     def words(self) -> list[str]:
         """Return what was kept and dropped, a line each."""
@@ -294,7 +296,7 @@ class PrunedBases:
         empty = f"{self.not_scored} have no score" if self.not_scored else ""
         reasons = ", ".join(filter(None, (dropped, empty, unread))) or "none dropped"
         lines.append(f"{len(self.places)} of {self.frames} frames are kept as bases ({reasons})")
-        return lines
+        return [*lines, *unanswered_words(self.unanswered)]
 
     def facts(self) -> dict[str, Any]:
         """Return the same as plain data."""
@@ -307,7 +309,38 @@ class PrunedBases:
             "best": self.best,
             "mean_scores": dict(self.means),
             "unusable": dict(self.unusable),
+            "unanswered": dict(self.unanswered),
         }
+
+
+def unanswered_words(unanswered: Mapping[str, int]) -> list[str]:
+    """Return which SUTs gave no answer to how many clean frames, a line each.
+
+    >>> unanswered_words({"net": 1})
+    ['net gave no answer to 1 clean frame, scored as 0 where the best SUT is chosen']
+    """
+    return [
+        f"{shown(sut)} gave no answer to {counted(frames, 'clean frame')}, "
+        "scored as 0 where the best SUT is chosen"
+        for sut, frames in unanswered.items()
+    ]
+
+
+def clean_means(rows: Sequence[Row], suts: Sequence[str]) -> tuple[dict[str, float], dict[str, int]]:
+    """Return the mean score of each SUT, no answer being a 0, and how many frames it did not answer."""
+    means, unanswered = {}, {}
+    for name in suts:
+        known = [value for row in rows if (value := _percent(row, name)) is not None]
+        missing = sum(_is_fault(row, name) for row in rows)
+        if known:
+            means[name] = sum(known) / (len(known) + missing)
+        if missing:
+            unanswered[name] = missing
+    return means, unanswered
+
+
+def _is_fault(row: Row, sut: str) -> bool:
+    return sut in row["suts"] and row["suts"][sut]["fault"] is not None
 
 
 def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
@@ -315,7 +348,7 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
     suts = [task.name for task in campaign.job.suts]
     scores = {name: [_percent(row, name) for row in rows] for name in suts}
     scored = {name: [value for value in values if value is not None] for name, values in scores.items()}
-    means = {name: fmean(values) for name, values in scored.items() if values}
+    means, unanswered = clean_means(rows, suts)
     unusable = {row["frame"]: row["unusable"] for row in rows if row["unusable"] is not None}
     if not means:
         raise _nothing(rows, unusable)
@@ -336,8 +369,10 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
         for place in places
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
-    not_scored = len(rows) - len(places) - len(unusable) - too_hard
-    return PrunedBases(places, before, len(rows), best, means, below, too_hard, not_scored, unusable)
+    not_scored = len(rows) - len(places) - len(unusable) - too_hard - unanswered.get(best, 0)
+    return PrunedBases(
+        places, before, len(rows), best, means, below, too_hard, not_scored, unusable, unanswered
+    )
 
 
 def _percent(row: Row, sut: str) -> float | None:

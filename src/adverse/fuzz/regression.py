@@ -2,6 +2,10 @@
 
 Tests are matched by their pictures, so any two campaigns that share some can be compared: a campaign and its
 replay, or two replays. A test fails if the score falls, an object is wrong, or the SUT gives no answer.
+
+All of that is against the SUT's own answer to the base. So a SUT that sees nothing in the base has nothing to
+lose: what it does not find in the test, though the other SUT found it in the base, makes the test "base
+lost", neither passing nor fixed.
 """
 
 from __future__ import annotations
@@ -9,16 +13,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal, get_args
 
 from adverse.curves.interval import Interval, interval_cells
 from adverse.errors import StoreError, StudyError, suggestion
 from adverse.fuzz.compare import difference_of_ratios
 from adverse.fuzz.folder import FinishedCampaign
+from adverse.fuzz.objects import least_overlap
 from adverse.fuzz.outcome import CampaignOutcome, Case
+from adverse.fuzz.scoring import Bins, least_drop
+from adverse.text import counted
 
-Change = Literal["new", "still failing", "fixed", "passing"]
+Change = Literal["new", "base lost", "still failing", "fixed", "passing"]
 CHANGES: tuple[Change, ...] = get_args(Change)
+WORSE: tuple[Change, ...] = ("new", "base lost")
+"""What makes a regression."""
+FAILING: tuple[Change, ...] = (*WORSE, "still failing")
 SAME_RULES = (
     "task",
     "targets",
@@ -39,6 +50,8 @@ class ComparedTest:
     picture: str
     before: Case
     after: Case
+    base_lost: str = ""
+    """What the SUT does not reach that the other reached on the base, in words."""
 
     @property
     def change(self) -> Change:
@@ -46,7 +59,9 @@ class ComparedTest:
         failed = is_failure(self.before), is_failure(self.after)
         if all(failed):
             return "still failing"
-        return "fixed" if failed[0] else "new" if failed[1] else "passing"
+        if failed[1]:
+            return "new"
+        return "base lost" if self.base_lost else "fixed" if failed[0] else "passing"
 
     def record(self) -> dict[str, Any]:
         """Return the test as CSV and JSON hold it."""
@@ -57,7 +72,7 @@ class ComparedTest:
             "mutation": self.after.mutation,
             "base": self.after.base,
             "before": why_failed(self.before),
-            "after": why_failed(self.after),
+            "after": why_failed(self.after) or self.base_lost,
             "recipe": self.after.recipe,
         }
 
@@ -70,11 +85,24 @@ class SuiteComparison:
     after: str
     tests: tuple[ComparedTest, ...]
     difference: Interval
-    """The share of failing tests after less before, paired by log."""
+    """The share of failing tests after less before, paired by log; what lost its base counts as failing."""
 
-    def of(self, change: Change) -> list[ComparedTest]:
-        """Return the tests with a change."""
-        return [test for test in self.tests if test.change == change]
+    def of(self, *changes: Change) -> list[ComparedTest]:
+        """Return the tests with one of some changes."""
+        return [test for test in self.tests if test.change in changes]
+
+    @property
+    def clean_scores(self) -> tuple[float, float] | None:
+        """The mean scores of the bases of the tests, before and after, where both have one."""
+        both = {
+            test.after.base: (test.before.clean, test.after.clean)
+            for test in self.tests
+            if test.after.mutation != "remove_object"  # they are scored without what was removed
+        }
+        scores = [(old, new) for old, new in both.values() if old is not None and new is not None]
+        if not scores:
+            return None
+        return fmean(old for old, _ in scores), fmean(new for _, new in scores)
 
     def counts(self) -> dict[Change, int]:
         """Return how many tests there are with each change."""
@@ -88,6 +116,8 @@ class SuiteComparison:
             "before": self.before,
             "after": self.after,
             "tests": len(self.tests),
+            "clean_before": None if self.clean_scores is None else self.clean_scores[0],
+            "clean_after": None if self.clean_scores is None else self.clean_scores[1],
             **{str(name): count for name, count in self.counts().items()},
             "difference": self.difference.value,
             **difference,
@@ -107,6 +137,34 @@ def why_failed(test: Case) -> str:
     return "; ".join([*fell, *(verdict.words for verdict in test.verdicts)])
 
 
+def base_lost(before: Case, after: Case, *, task: str, bins: Bins) -> str:
+    """Return what a test asks by the one SUT's answer to the base and the other does not reach, in words.
+
+    It asks for the objects that were found in the base and still show, for a score of the picture hardly
+    below that of the base, and for no phantom where there was one.
+    """
+    words = []
+    if after.seen is not None:
+        least = least_overlap(task)
+        gone = [name for name in before.found_before if after.seen.overlap.get(name, 1.0) < least]
+        if gone:
+            words.append(
+                f"{counted(len(gone), 'object')} not found, in the base neither, that the other found there"
+            )
+        again = [
+            verdict
+            for verdict in before.verdicts
+            if verdict.kind == "phantom" and after.seen.phantom_at(verdict.class_name, verdict.box)
+        ]
+        words += [
+            f"a {verdict.class_name} still appears where there is none, in the base too" for verdict in again
+        ]
+    was, now = before.clean, after.score
+    if was is not None and now is not None and was - now >= least_drop(bins):
+        words.append(f"scores {now:.2f} %, its base scored {was:.2f} % with the other")
+    return "; ".join(words)
+
+
 def compare_suites(
     before: CampaignOutcome, after: CampaignOutcome, *, suts: Mapping[str, str] | None = None
 ) -> list[SuiteComparison]:
@@ -124,9 +182,14 @@ def compare_suites(
         )
     compared = []
     for old, new in _pairs(before, after, suts or {}).items():
-        tests = tuple(
-            ComparedTest(after.rows[there]["picture"], before.tests[old][here], after.tests[new][there])
+        answers = [
+            (after.rows[there]["picture"], before.tests[old][here], after.tests[new][there])
             for here, there in shared
+        ]
+        rules = after.campaign
+        tests = tuple(
+            ComparedTest(picture, was, now, base_lost(was, now, task=rules.task, bins=rules.bins))
+            for picture, was, now in answers
         )
         compared.append(SuiteComparison(old, new, tests, _difference(tests)))
     return compared
@@ -136,7 +199,7 @@ def _difference(tests: Sequence[ComparedTest]) -> Interval:
     logs = sorted({test.after.log for test in tests})
     trials = Counter(test.after.log for test in tests)
     was = Counter(test.before.log for test in tests if is_failure(test.before))
-    now = Counter(test.after.log for test in tests if is_failure(test.after))
+    now = Counter(test.after.log for test in tests if test.change in FAILING)
     columns = ([counts[log] for log in logs] for counts in (now, trials, was, trials))
     return difference_of_ratios(*columns)
 

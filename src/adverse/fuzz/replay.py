@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from pathlib import Path
-from statistics import fmean
 
 from adverse.content import ChangedError, digest
 from adverse.errors import DataError, StoreError, StudyError
@@ -18,7 +17,7 @@ from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.guide import Arm
 from adverse.fuzz.job import ReplayedTest, ReplayUnit, Row
 from adverse.fuzz.outcome import CampaignOutcome, read_outcome
-from adverse.fuzz.plan import CampaignPlan, PrunedBases, before_of, plan_campaign
+from adverse.fuzz.plan import CampaignPlan, PrunedBases, before_of, clean_means, plan_campaign
 from adverse.fuzz.rounds import UNIT, results_digest
 from adverse.fuzz.run import CampaignInProgress, CampaignRun, InterruptedCampaignError, begin
 from adverse.study.engines import Engine, Stop
@@ -140,16 +139,10 @@ def _bases(progress: CampaignInProgress, campaign: CampaignPlan, places: list[in
     rows = progress.shown_clean(places)
     suts = [task.name for task in campaign.job.suts]
     before = {row["frame"]: tuple(before_of(row["suts"].get(name)) for name in suts) for row in rows}
-    means = {}
-    for number, name in enumerate(suts):
-        scores = [entry[number] for entry in before.values()]
-        percents = [was.score.percent for was in scores if was is not None]
-        known = [percent for percent in percents if percent is not None]
-        if known:
-            means[name] = fmean(known)
+    means, unanswered = clean_means(rows, suts)
     unusable = {row["frame"]: row["unusable"] for row in rows if row["unusable"] is not None}
     best = max(means, key=lambda name: means[name]) if means else suts[0]
-    return PrunedBases(tuple(places), before, len(rows), best, means, 0.0, 0, 0, unusable)
+    return PrunedBases(tuple(places), before, len(rows), best, means, 0.0, 0, 0, unusable, unanswered)
 
 
 def _units(rows: list[Row], places: dict[str, int]) -> list[ReplayUnit]:

@@ -69,6 +69,8 @@ class Stream:
     tests: list[Row] = field(default_factory=list)
     by_mutation: dict[str, Counter[str]] = field(default_factory=dict)
     draws: int = 0
+    repeated: int = 0
+    """Draws that gave no test, as what their frames made of them was one already."""
     barren: bool = False
     """Whether the last draws, of a whole round at least, gave no test at all."""
 
@@ -137,6 +139,7 @@ class Stream:
         new = "picture" in row and row["picture"] not in self._pictures
         if "picture" in row and not new:
             refused[DUPLICATE] += 1
+        self.repeated += not new and bool(refused[DUPLICATE])
         self.by_mutation.setdefault(mutation, Counter()).update(refused)
         if new:
             self._recipes.add(row["key"])
@@ -186,6 +189,11 @@ class Rounds:
     def draws(self) -> int:
         """How often something was drawn."""
         return sum(stream.draws for stream in self.streams)
+
+    @property
+    def repeated(self) -> int:
+        """How many draws gave no test, as what they made was one already."""
+        return sum(stream.repeated for stream in self.streams)
 
     @property
     def short(self) -> dict[str, tuple[int, int]]:

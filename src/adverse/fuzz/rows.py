@@ -9,7 +9,7 @@ from adverse.errors import MutationError
 from adverse.fuzz.draws import Candidate, FuzzDraw, known_before
 from adverse.fuzz.folder import base_file, failure_file, sut_stem
 from adverse.fuzz.job import Before, FuzzJob
-from adverse.fuzz.objects import ObjectVerdict, View, verdicts_on, view_of
+from adverse.fuzz.objects import ObjectVerdict, Sightings, View, verdicts_on, view_of, visible_shares
 from adverse.fuzz.scored_sut import SceneScore, answer_file, instances_png, png
 from adverse.fuzz.scoring import drop_of, least_drop
 from adverse.semantic import Scene
@@ -53,6 +53,7 @@ def outcome_of(attempt: FuzzDraw, scored: dict[str, SceneScore], job: FuzzJob) -
             "compat_drop": _compat_drop(attempt, was, now),
             "verdicts": [verdict.plain() for verdict in verdicts],
             "added": _added(attempt, now),
+            "seen": _seen(attempt, now, job),
         }
         fell = drop is not None and drop >= least_drop(job.bins)
         kept = kept or now.fault is not None or fell or bool(verdicts)
@@ -93,6 +94,19 @@ def _added(attempt: FuzzDraw, now: SceneScore) -> float | None:
     if instance is None or instance in attempt.base.things:
         return None
     return now.sightings.overlap.get(instance)
+
+
+def _seen(attempt: FuzzDraw, now: SceneScore, job: FuzzJob) -> dict[str, Any] | None:
+    """Return what is seen of the base's objects that show enough to be asked for, and what is not there."""
+    if attempt.mutated is None or attempt.base is None or now.sightings is None:
+        return None
+    shares = visible_shares(attempt.base, attempt.mutated.scene)
+    asked = {
+        instance: overlap
+        for instance, overlap in now.sightings.overlap.items()
+        if shares.get(instance, 0.0) >= job.visible_share
+    }
+    return Sightings(asked, now.sightings.phantoms).plain()
 
 
 def seen_of(scored: SceneScore) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.objects import KINDS, ObjectVerdict
 from adverse.fuzz.outcome import CampaignOutcome, weights_text
+from adverse.fuzz.plan import unanswered_words
 from adverse.fuzz.scoring import ALL, Bins, bin_range, least_drop
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.fuzz_charts import DISCOVERED, counts_chart, discovery_chart
@@ -366,11 +367,16 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     dropped = f"{pruned['too_hard']} more were dropped, where" if pruned["too_hard"] else "on none of them"
     none = pruned["not_scored"]
     empty = f" {none} {'has' if none == 1 else 'have'} no ground truth to score against." if none else ""
-    lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}"]
+    unanswered = "".join(f" {line}." for line in unanswered_words(pruned["unanswered"]))
+    lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}{unanswered}"]
     if campaign.replays is not None:
-        lines = [f"{count} tests on {pruned['kept']} base frames, those of the campaign that is replayed."]
+        lines = [
+            f"{count} tests on {pruned['kept']} base frames, those of the campaign that is replayed."
+            + unanswered
+        ]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
+        scored = sum(test.drop is not None for test in outcome.tests[sut])
         frames = len({test.base for test in failed})
         faults = sum(test.fault is not None for test in outcome.tests[sut])
         silent = (
@@ -379,7 +385,7 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             else ""
         )
         lines.append(
-            f"{shown(sut)}: {len(failed)} of {count - faults} tests lower its score by "
+            f"{shown(sut)}: {len(failed)} of {counted(scored, 'scored test')} lower its score by "
             f"{points_words(campaign.bins)} or more; distinct frames among them: {frames}.{silent}"
         )
         wrong = [test for test in outcome.tests[sut] if test.verdicts]
@@ -390,11 +396,10 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             f"{shown(sut)}: {len(wrong)} tests have a wrong object ({words}); {small} of them hardly move "
             "the score."
         )
-    share = outcome.saturation
     if campaign.replays is None:
         lines.append(
-            f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
-            + ("." if share is None else f" ({share:.2%} of all drawn).")
+            f"{outcome.duplicates} of {counted(outcome.draws, 'draw')} gave no test, as what the few frames "
+            "that a draw tries made of it was a test already."
         )
     if outcome.short:
         which = ", ".join(f"{made} of {wanted} of {name}" for name, (made, wanted) in outcome.short.items())

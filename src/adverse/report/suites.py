@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.regression import CHANGES, ComparedTest, SuiteComparison
+from adverse.fuzz.regression import CHANGES, Change, ComparedTest, SuiteComparison
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, columns
@@ -14,6 +14,8 @@ from adverse.text import counted, shown
 
 MOST_PICTURES = 24
 IN_TERMINAL = 8
+SHOWN: tuple[Change, ...] = ("new", "still failing")
+"""What fails by its own answers, of which a campaign keeps the pictures."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,24 @@ class PicturedChange:
 
 
 def suite_headline(comparisons: Sequence[SuiteComparison]) -> str:
-    """Return the answer: what got worse, first."""
-    new = sum(len(one.of("new")) for one in comparisons)
-    fixed = sum(len(one.of("fixed")) for one in comparisons)
-    still = sum(len(one.of("still failing")) for one in comparisons)
+    """Return the answer, a line for each SUT: what got worse, first."""
+    several = len(comparisons) > 1
+    return "\n".join((f"{_pair(each)}: " if several else "") + _headline(each) for each in comparisons)
+
+
+def _headline(compared: SuiteComparison) -> str:
+    counts = compared.counts()
+    new, lost = counts["new"], counts["base lost"]
     worse = "No test that passed before fails now"
     if new:
         worse = f"{counted(new, 'test')} that passed before {'fails' if new == 1 else 'fail'} now"
-    return f"{worse}; {fixed} fixed, {still} still failing."
+    if lost:
+        worse += f"; {lost} base lost (the unmutated frame already lacks what the SUT before found in it)"
+    clean = compared.clean_scores
+    scores = (
+        "" if clean is None else f" Clean score of the base frames: {clean[0]:.2f} %, now {clean[1]:.2f} %."
+    )
+    return f"{worse}; {counts['fixed']} fixed, {counts['still failing']} still failing.{scores}"
 
 
 def suites_table(comparisons: Sequence[SuiteComparison]) -> Table:
@@ -53,7 +65,7 @@ def suites_table(comparisons: Sequence[SuiteComparison]) -> Table:
 
 
 def changes_table(comparisons: Sequence[SuiteComparison], *, most: int | None = None) -> Table:
-    """Return the tests that fail in either campaign: new ones first, then what still fails, then fixed."""
+    """Return the tests that fail in either campaign, by SUT: what got worse first, fixed ones last."""
     listed = [(one, test) for change in CHANGES[:-1] for one in comparisons for test in one.of(change)]
     rows = tuple(
         (
@@ -69,7 +81,13 @@ def changes_table(comparisons: Sequence[SuiteComparison], *, most: int | None = 
     records = tuple({"sut": _pair(one), **test.record()} for one, test in listed)
     headings = columns("change", "SUT", "mutation", "frame", "why", "recipe", left=6)
     more = "" if most is None or len(listed) <= most else f" (first {most} of {len(listed)})"
-    return Table("changes", f"Tests that fail in either{more}", headings, rows, records)
+    return Table("changes", f"Tests that fail in either, by SUT{more}", headings, rows, records)
+
+
+def changes_in_terminal(comparisons: Sequence[SuiteComparison]) -> Table:
+    """Return the first of them with the columns that a terminal has room for."""
+    whose = ("SUT",) if len(comparisons) > 1 else ()
+    return changes_table(comparisons, most=IN_TERMINAL).only("change", *whose, "mutation", "why", "recipe")
 
 
 def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder) -> str:
@@ -77,7 +95,7 @@ def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder) -
     pictures = FailurePictures(after)
     chosen = [
         (one.after, test)
-        for change in CHANGES[:2]
+        for change in SHOWN
         for one in comparisons
         for test in one.of(change)
         if test.after.fault is None

@@ -19,7 +19,7 @@ from adverse.fuzz.outcome import (
     read_outcome,
     weights_text,
 )
-from adverse.fuzz.regression import compare_suites, is_failure, why_failed
+from adverse.fuzz.regression import WORSE, Change, SuiteComparison, compare_suites, is_failure, why_failed
 from adverse.fuzz.verify import open_campaign
 from adverse.requirements.rules import KIND, PAGE
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -35,8 +35,8 @@ WORDS: dict[str, str] = {
     "lost": "number of tests in which an object is lost",
     "phantom": "number of tests in which an object appears where there is none",
     "faults": "number of tests without an answer",
-    "new_failures": "number of failing tests that passed before",
-    "still_failing": "number of tests that still fail",
+    "new_failures": "number of tests that fail and passed before, or lost their base,",
+    "still_failing": "number of tests that still fail, or lost their base,",
 }
 AGAINST = ("new_failures", "still_failing")
 
@@ -88,14 +88,21 @@ def _fields_at(place: Where) -> list[str]:
     return list(SuiteRule.model_fields) if len(place) > 1 else list(_File.model_fields)
 
 
-def each_test(outcome: CampaignOutcome) -> list[Verdict]:
-    """Return each test of each SUT as a verdict, for JUnit: a suite is a list of regression tests."""
+def each_test(outcome: CampaignOutcome, compared: Sequence[SuiteComparison] = ()) -> list[Verdict]:
+    """Return each test of each SUT as a verdict, for JUnit: a suite is a list of regression tests.
+
+    `compared`, with the campaign that it replays, says which tests lost their base.
+    """
     verdicts = []
+    lost = {
+        (pair.after, test.after.key): test.base_lost for pair in compared for test in pair.of("base lost")
+    }
     for sut in outcome.suts:
         for test in outcome.tests[sut]:
             open_ = test.fault is None and test.drop is None and not test.verdicts
-            state = Outcome.FAIL if is_failure(test) else Outcome.INCONCLUSIVE if open_ else Outcome.PASS
-            why = why_failed(test) or ("nothing in it is judged" if open_ else "")
+            fails = is_failure(test) or (sut, test.key) in lost
+            state = Outcome.FAIL if fails else Outcome.INCONCLUSIVE if open_ else Outcome.PASS
+            why = why_failed(test) or lost.get((sut, test.key), "nothing in it is judged" if open_ else "")
             name = f"{sut}: {test.mutation} on {test.base}, {test.key[:12]}"
             words = f"{test.mutation} on {test.base} changes no answer that was right"
             verdicts.append(Verdict(name, words, None, test.drop, None, state, why, sut))
@@ -164,11 +171,17 @@ def _changed(
     shared = [test for test in compared.tests if rule.mutation in (None, test.after.mutation)]
     if not shared:
         return None, None, f"{rule.against} has no such test"
-    change: Literal["new", "still failing"] = "new" if rule.measure == "new_failures" else "still failing"
+    new = rule.measure == "new_failures"
+    changes: tuple[Change, ...] = WORSE if new else ("still failing", "base lost")
+    counts = [test for test in shared if test.change in changes and (new or is_failure(test.before))]
     others = len(tests) - len(shared)
     why = [f"compared with {old!r} there" for old in pairs if old != sut]
     why += [f"{others} of {len(tests)} tests are not there, and not counted"] if others else []
-    return float(sum(test.change == change for test in shared)), None, "; ".join(why)
+    lost = sum(test.change == "base lost" for test in counts)
+    why += (
+        [f"{lost} of them base lost: the unmutated frame lacks what was found there before"] if lost else []
+    )
+    return float(len(counts)), None, "; ".join(why)
 
 
 def _decided(
