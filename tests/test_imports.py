@@ -25,7 +25,7 @@ curves: errors plain_files seeds
 data: content errors json_arrays masks plain_files plugins processes remote_files seeds strict_json types
 depth: errors types
 file_access: adverse content
-fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
+fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts text types
 humans: content curves data errors plain_files plugins seeds serving store strict_json strict_yaml study
     text types visual
 interop: content data errors fuzz masks mutations plugins semantic store study suts text types
@@ -39,10 +39,10 @@ processes: adverse
 relations: errors levels plugins store
 remote_files: content errors
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
-    requirements store study text types
+    requirements robot store study text types
 requirements: analysis benchmarks content curves errors fuzz humans levels marks mutations plugins seeds
     store strict_yaml study text types visual
-robot: errors
+robot: errors text
 seeds: content
 semantic: content errors types
 serving: connections errors

@@ -87,10 +87,10 @@ def test_both_are_in_the_terminal_and_in_the_report(folder: Path) -> None:
     summary = analyze(folder / "run", registry=registry)
     titles = [table.title for table in (*level_tables(summary), *metric_tables(summary))]
     assert any(title.startswith("tall: ") for title in titles)
-    assert any(title.startswith("hit_score: mean score of hits") for title in titles)
+    assert any(title.startswith("hit score: mean score of hits") for title in titles)
     page = (folder / "run" / "report.html").read_text()
     assert "tall: area" in page
-    assert "hit_score: mean score of hits" in page
+    assert "hit score: mean score of hits" in page
     assert (folder / "run" / "report_tables" / "hit_score.csv").exists()
 
 

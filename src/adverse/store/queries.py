@@ -161,7 +161,10 @@ class DetectionFiles:
     def _selected(self) -> pa.Table | None:
         """What a search asked for; None where everything is run."""
         path = self.folder.selection
-        return pq.read_table(path) if path.exists() else None
+        if not path.exists():
+            return None
+        table = pq.read_table(path)  # written with a dictionary for each column
+        return pa.table({name: table[name].cast(pa.string()) for name in ("frame", "setting", "sut")})
 
     @functools.cached_property
     def _planned(self) -> pa.Table:
