@@ -37,6 +37,8 @@ def main() -> None:
     if chosen.spent:
         print(json.dumps(spent_s(chosen.logs)))
         return
+    if chosen.against and not (chosen.against / "adverse").is_dir():
+        parser.error(f"{chosen.against} holds no package: give the src folder of another checkout")
     sources = [HERE, *([chosen.against.resolve()] if chosen.against else [])]
     totals: dict[Path, dict[str, float]] = {source: {} for source in sources}
     for source in sources:
