@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.fault_rates import requests_by_log
@@ -133,7 +133,7 @@ class PairedRatios:
         return math.exp(high)
 
     def _reach(self, doubt: float) -> float:
-        spread = float(special.stdtrit(len(self._without) - 1, 1 - doubt / 2)) * self._error
+        spread = float(scipy.special.stdtrit(len(self._without) - 1, 1 - doubt / 2)) * self._error
         return spread + max((none_seen(whole, tail=doubt / 2) for whole in self._still), default=0.0)
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from adverse.benchmarks.ap import MatchedDetections
 from adverse.benchmarks.cityscapes import CityscapesMatches
@@ -123,7 +123,7 @@ def interval(
     error = standard_error(without)
     if error < NO_SPREAD:
         return refused(value, ALIKE, confidence=confidence, method=METHOD, logs=logs)
-    reach = float(special.stdtrit(groups - 1, (1 + confidence) / 2)) * error
+    reach = float(scipy.special.stdtrit(groups - 1, (1 + confidence) / 2)) * error
     low, high = max(lowest, value - reach), min(highest, value + reach)
     return given(value, low, high, confidence=confidence, method=METHOD, logs=logs)
 
@@ -135,7 +135,9 @@ def p_value(value: float, without: NDArray[np.float64]) -> float:
     3e-05
     """
     error = standard_error(without)
-    return 2 * float(special.stdtr(len(without) - 1, -abs(value) / error)) if error >= NO_SPREAD else 1.0
+    return (
+        2 * float(scipy.special.stdtr(len(without) - 1, -abs(value) / error)) if error >= NO_SPREAD else 1.0
+    )
 
 
 def standard_error(without: NDArray[np.float64]) -> float:

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import integrate, special
 
 Array = NDArray[np.float64]
 Spending = Literal["obrien-fleming", "pocock"]
@@ -37,7 +37,7 @@ def spent(kind: Spending, share: float, alpha: float) -> float:
     """
     if kind == "pocock":
         return alpha * math.log(1 + (math.e - 1) * share)
-    return float(2 * special.ndtr(special.ndtri(alpha / 2) / math.sqrt(share)))
+    return float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(share)))
 
 
 def boundaries(shares: Sequence[float], *, kind: Spending, confidence: float = 0.95) -> list[float]:
@@ -69,7 +69,7 @@ def boundaries(shares: Sequence[float], *, kind: Spending, confidence: float = 0
 
 def _crossed(z: float, *, share: float, step: float, grid: Array, density: Array) -> float:
     """Return the chance to cross the boundary `z` to one side at a look, and none before."""
-    return float(_integral(density * special.ndtr(-(z * math.sqrt(share) - grid) / step), grid))
+    return float(_integral(density * scipy.special.ndtr(-(z * math.sqrt(share) - grid) / step), grid))
 
 
 def look_confidence(z: float) -> float:
@@ -78,12 +78,12 @@ def look_confidence(z: float) -> float:
     >>> round(look_confidence(1.959964), 4)
     0.95
     """
-    return float(1 - 2 * special.ndtr(-z))
+    return float(1 - 2 * scipy.special.ndtr(-z))
 
 
 def _integral(values: Array, grid: Array) -> Array:
     """Integrate over the last axis; on a single point, where all probability is, it is the value there."""
-    return np.asarray(values[..., 0] if len(grid) == 1 else integrate.simpson(values, x=grid))
+    return np.asarray(values[..., 0] if len(grid) == 1 else scipy.integrate.simpson(values, x=grid))
 
 
 def _root(beyond: Callable[[float], float], rest: float) -> float:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 Status = Literal["ok", "few logs", "refused"]
 
@@ -166,8 +166,8 @@ def clopper_pearson(hits: float, trials: float, confidence: float = 0.95) -> tup
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
     tail = (1 - confidence) / 2
-    low = float(special.betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
-    high = float(special.betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    low = float(scipy.special.betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(scipy.special.betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
     return low, high
 
 
@@ -287,7 +287,7 @@ def _least_design_effect(trials: NDArray[np.float64], icc: float) -> float:
 def _for_degrees_of_freedom(effective: float, total: float, logs: int, confidence: float) -> float:
     """Reduce the effective trials by (t of all trials / t of the logs) squared."""
     upper = 1 - (1 - confidence) / 2
-    ratio = special.stdtrit(max(total - 1, 1), upper) / special.stdtrit(logs - 1, upper)
+    ratio = scipy.special.stdtrit(max(total - 1, 1), upper) / scipy.special.stdtrit(logs - 1, upper)
     return effective * float(ratio) ** 2
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from adverse.curves.interval import Interval, clopper_pearson, korn_graubard
 from adverse.seeds import generator
@@ -175,8 +175,14 @@ def _chance_to_pass(bad: float, logs: int, check: int, at_most: float) -> float:
     if allowed < 0 or not logs:
         return 0.0
     number, alpha, beta = np.arange(allowed + 1), bad + 0.5, logs - bad + 0.5
-    ways = special.gammaln(check + 1) - special.gammaln(number + 1) - special.gammaln(check - number + 1)
-    terms = ways + special.betaln(number + alpha, check - number + beta) - special.betaln(alpha, beta)
+    ways = (
+        scipy.special.gammaln(check + 1)
+        - scipy.special.gammaln(number + 1)
+        - scipy.special.gammaln(check - number + 1)
+    )
+    terms = (
+        ways + scipy.special.betaln(number + alpha, check - number + beta) - scipy.special.betaln(alpha, beta)
+    )
     return float(min(np.exp(terms).sum(), 1.0))
 
 
@@ -201,7 +207,7 @@ def logs_needed(rate: float, at_most: float, *, confidence: float = 0.95, power:
         return None
     for bad in range(MOST_BAD_LOGS):
         logs = _least_logs(bad, at_most, confidence)
-        if float(special.bdtr(bad, logs, rate)) >= power:
+        if float(scipy.special.bdtr(bad, logs, rate)) >= power:
             return logs
     return None
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from adverse.curves.bootstrap import Drawn, Resamples, Sample, estimate
 from adverse.curves.curve import areas
@@ -235,7 +235,7 @@ def most_ahead(first: Spread, second: Spread) -> float:
     away, tail = _less(first, second), 0.025
     least = away.value if away.error < NO_SPREAD else _studentized(away, tail, away.logs)[0]
     reach = away.value - least + away.fall
-    return float(special.ndtr(special.ndtri(1 - tail) * away.value / reach)) if reach > 0 else 1.0
+    return float(scipy.special.ndtr(scipy.special.ndtri(1 - tail) * away.value / reach)) if reach > 0 else 1.0
 
 
 def _less(first: Spread, second: Spread) -> Spread:
@@ -334,7 +334,7 @@ def one_more_log(influence: Array, stratum: NDArray[np.int64]) -> tuple[float, f
 
 def _studentized(sample: Drawn, tail: float, logs: int) -> tuple[float, float]:
     freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
-    least = float(special.stdtrit(freedom, 1 - tail))
+    least = float(scipy.special.stdtrit(freedom, 1 - tail))
     fall, rise = one_more_log(sample.influence, sample.stratum)
     usable = np.isfinite(sample.values) & (sample.errors > NO_SPREAD)
     pivots = (sample.values[usable] - sample.value) / sample.errors[usable]

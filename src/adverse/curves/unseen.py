@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 LEAST_CONDITIONS = 5
 """With fewer of them nothing is said: the spread of four is hardly known."""
@@ -58,7 +58,7 @@ def predict_next(
         return None
     base = 0.0 if others is None else float(_scaled(next_others))
     away = scale if others is None else scale - _scaled(others)
-    reach = float(special.stdtrit(count - 1, (1 + confidence) / 2)) * float(np.std(away, ddof=1))
+    reach = float(scipy.special.stdtrit(count - 1, (1 + confidence) / 2)) * float(np.std(away, ddof=1))
     reach *= float(np.sqrt(1 + 1 / count))
     middle = base + float(np.mean(away))
     share, low, high = _share(np.array([middle, middle - reach, middle + reach])).tolist()

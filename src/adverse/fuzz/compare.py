@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
@@ -136,7 +136,7 @@ def difference_of_ratios(
         for (h, n), ratio, total in zip((first, second), ratios, totals, strict=True)
     ]
     error = float(np.sqrt(logs / (logs - 1) * np.sum((parts[0] - parts[1]) ** 2)))
-    reach = float(special.stdtrit(logs - 1, 1 - (1 - confidence) / 2)) * error
+    reach = float(scipy.special.stdtrit(logs - 1, 1 - (1 - confidence) / 2)) * error
     return given(value, value - reach, value + reach, confidence=confidence, method=METHOD, logs=logs)
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from adverse.seeds import generator
 
@@ -70,6 +70,6 @@ def _all_missed(tests: float, times: float, taken: NDArray[np.float64]) -> NDArr
     """Return the chance that none of `times` tests is among the first ones: C(N-k, n) / C(N, n)."""
     possible = taken <= tests - times
     n = np.where(possible, taken, 0.0)
-    log = gammaln(tests - times + 1) - gammaln(tests - times - n + 1)
-    log -= gammaln(tests + 1) - gammaln(tests - n + 1)
+    log = scipy.special.gammaln(tests - times + 1) - scipy.special.gammaln(tests - times - n + 1)
+    log -= scipy.special.gammaln(tests + 1) - scipy.special.gammaln(tests - n + 1)
     return np.where(possible, np.exp(log), 0.0)

@@ -17,7 +17,6 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from scipy import special
 
 from adverse.curves.interval import Interval, holm, refused
 from adverse.humans.thresholds import Threshold
@@ -190,7 +189,7 @@ def paired_reach(error: float, logs: float, worth: float, risk: float, *, extrem
     >>> round(paired_reach(0.0, 300, 300, 0.05), 4)
     0.0116
     """
-    spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
+    spread = float(scipy.special.stdtrit(logs - 1, 1 - risk)) * error
     return math.hypot(spread, unseen(worth, risk)) + max(0.5 / worth, extreme)
 
 
@@ -303,7 +302,7 @@ def _p_value(gap: float, reach: Callable[[float], float]) -> float:
 
 
 def _normal(risk: float) -> float:
-    return float(special.ndtri(1 - risk))
+    return float(scipy.special.ndtri(1 - risk))
 
 
 MOST_TIMES = 25

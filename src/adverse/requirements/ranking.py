@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from adverse.errors import StudyError
 from adverse.requirements.measures import Array
@@ -64,7 +64,7 @@ def _reach(differences: Array, logs: int, risk: float) -> float:
     if logs < FEWEST_LOGS or not np.isfinite(differences).all():
         return math.inf
     error = float(differences.std(ddof=1)) * math.sqrt(logs / (logs - 1))
-    return float(special.stdtrit(logs - 1, 1 - risk)) * error
+    return float(scipy.special.stdtrit(logs - 1, 1 - risk)) * error
 
 
 @dataclass(frozen=True)
