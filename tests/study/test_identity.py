@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import py_compile
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import numba.core.config
@@ -210,9 +212,12 @@ def test_numba_looks_at_all_variables_and_reads_its_own(monkeypatch: pytest.Monk
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these ways to a file")
 @pytest.mark.parametrize("way", ["/proc/self/cwd/", "/proc/self/root{}/", "/proc/thread-self/root{}/"])
+@pytest.mark.parametrize("disk", ["/var/tmp", "/dev/shm"])
 def test_a_file_counts_by_whatever_way_of_the_kernel_it_is_opened(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, disk: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tmp_path = Path(tempfile.mkdtemp(dir=disk))
+    request.addfinalizer(lambda: shutil.rmtree(tmp_path))
     monkeypatch.chdir(tmp_path)
     Path("weights.bin").write_text("1")
     access = FileAccess()

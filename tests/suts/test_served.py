@@ -28,7 +28,7 @@ onnx_model = by_options(onnx_adapter)
 served_model = by_options(served_adapter)
 
 NAMES = ["person", "car"]
-OPTIONS: dict[str, Any] = {"decoder": "decoded", "classes": NAMES, "scale": 1.0, "timeout_s": 1.0}
+OPTIONS: dict[str, Any] = {"decoder": "decoded", "classes": NAMES, "scale": 1.0, "timeout_s": 60.0}
 
 
 def mean_net(values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -115,8 +115,8 @@ NOT_ASKED = (
     "broken_off_refusal",
 )
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
-    ("slow", "no complete answer after 1 s", {}),
-    ("dripping", "no complete answer after 1 s", {}),
+    ("slow", "no complete answer after 1 s", {"timeout_s": 1.0}),
+    ("dripping", "no complete answer after 1 s", {"timeout_s": 1.0}),
     ("dripping_header", "no complete answer after 0.3 s", {"timeout_s": 0.3}),
     ("broken_off", "in the midst of its answer", {}),
     ("broken_off_header", "in the midst of its answer", {}),

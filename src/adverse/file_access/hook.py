@@ -30,6 +30,7 @@ NOTED: set[tuple[str, bytes]] = set()
 """What stands in which log; to be emptied when a new log may have the name of an old one."""
 _INSTALLED = "_adverse_file_access"
 _KERNEL = (b"/proc/", b"/dev/")
+_IN_MEMORY = b"/dev/shm/"
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
@@ -69,7 +70,7 @@ def _note(log: str, kind: bytes, path: Word) -> None:
     if kind != b"e":
         name = os.path.abspath(name)
         real = os.path.realpath(name)
-        if name.startswith(_KERNEL) and not real.startswith(_KERNEL) and not real.endswith(b" (deleted)"):
+        if _kernels(name) and not _kernels(real) and not real.endswith(b" (deleted)"):
             name = real  # a way of the kernel to a file like any other: /proc/self/cwd, /dev/fd/3
         name = name if real == name else name + LINK + real
     record = kind + name + END
@@ -81,6 +82,10 @@ def _note(log: str, kind: bytes, path: Word) -> None:
         os.write(handle, record)  # one write at the end of the file, so that processes do not mix
     finally:
         os.close(handle)
+
+
+def _kernels(name: bytes) -> bool:
+    return name.startswith(_KERNEL) and not name.startswith(_IN_MEMORY)
 
 
 def _opened(path: Word | int, mode: str | None, flags: int) -> Records:
