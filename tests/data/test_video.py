@@ -22,7 +22,7 @@ from adverse.data.formats import guess
 from adverse.data.images import ImageFile
 from adverse.data.subsets import cut_logs
 from adverse.data.video import COUNTED, LEFT_OUT, TURNED, UNEVEN, UNLABELLED, video
-from adverse.data.video_frames import KEPT, VideoFrame, VideoReader, reader_of
+from adverse.data.video_frames import KEEPING, VideoFrame, VideoReader, reader_of
 from adverse.data.video_index import index_video
 from adverse.errors import DataError, StudyError
 from adverse.plugins import load
@@ -59,7 +59,7 @@ def test_a_frame_is_the_same_whatever_was_read_before(
             image, _ = reader.picture(number)
             assert number_on(image) == number
             assert np.array_equal(image, witness[number])
-    assert len(reader._recent) <= KEPT
+    assert len(reader._recent) == 1, "no more than KEPT_BYTES allows"
     assert index.counted == (name == "h264.avi")
     assert np.allclose(np.diff(index.times_s), 1 / 25)
 
@@ -233,6 +233,18 @@ def test_a_reader_follows_a_file_that_is_replaced(tmp_path: Path) -> None:
     assert len(reader_of(path, 1.0).index) == 4
     film(tmp_path / "b.mp4", 7).replace(path)
     assert len(reader_of(path, 1.0).index) == 7
+
+
+def test_only_the_last_videos_that_were_read_keep_pictures(tmp_path: Path) -> None:
+    films = [film(tmp_path / f"{name}.mp4", 4) for name in "abc"]
+    readers = [reader_of(path, 1.0) for path in films]
+    for turn in range(2):
+        for path in films:
+            assert number_on(reader_of(path, 1.0).picture(3 - turn)[0]) == 3 - turn
+    assert [len(reader._recent) for reader in readers] == [0] + [3] * KEEPING, (
+        "frames 0 to 2 of the second turn"
+    )
+    assert [reader._video is None for reader in readers] == [True] + [False] * KEEPING
 
 
 def test_a_forked_process_leaves_the_decoders_of_its_parent_alone(tmp_path: Path) -> None:

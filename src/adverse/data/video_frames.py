@@ -41,9 +41,11 @@ Rotation = Literal["apply", "ignore"]
 KEPT = 24
 """Pictures of a long group kept after they were decoded, for who goes back a little."""
 KEPT_BYTES = 128_000_000
-"""Groups up to this size are kept whole while they are read: 41 pictures of 1080p."""
+"""Groups up to this size are kept whole while they are read: 41 pictures of 1080p. Nobody keeps more."""
 OPEN = 4
 """Videos kept open in a process."""
+KEEPING = 2
+"""The last of them to be read, which keep pictures."""
 MISSING = "the decoder gives no picture for it"
 
 
@@ -122,6 +124,13 @@ class VideoReader:
                 raise size_changes(self.index.path, number, time_s, before, (frame.width, frame.height))
             return frame.to_ndarray(format="rgb24"), self.index.rotation
 
+    def forget(self) -> None:
+        """Let go of the pictures that are kept, and of the decoder's own, unless somebody is reading."""
+        if self._lock.acquire(blocking=False):
+            self._recent.clear()
+            self.close()
+            self._lock.release()
+
     def close(self) -> None:
         """Let go of the file."""
         if self._video is not None:
@@ -143,7 +152,7 @@ class VideoReader:
         self._group, size = -1, 0
         try:
             for number, frame in self._decoded(group):
-                size += sum(plane.buffer_size for plane in frame.planes)
+                size += _bytes_of(frame)
                 if size <= KEPT_BYTES:
                     self._recent[number] = frame
                 else:
@@ -165,7 +174,7 @@ class VideoReader:
             for at, frame in self._frames:
                 self._last = at
                 self._recent[at] = frame
-                while len(self._recent) > KEPT:
+                while len(self._recent) > max(1, min(KEPT, KEPT_BYTES // _bytes_of(frame))):
                     self._recent.popitem(last=False)
                 if at == number:
                     return frame
@@ -294,6 +303,10 @@ def _pictures_of(codec: Any, packet: Any, *, what: int, forgiven: bool) -> list[
     return pictures
 
 
+def _bytes_of(frame: Any) -> int:
+    return sum(plane.buffer_size for plane in frame.planes)
+
+
 def _place(packet: Any) -> tuple[int, int]:
     return (-1 if packet.pos is None else packet.pos), packet.size
 
@@ -329,4 +342,6 @@ def reader_of(path: Path, megapixels: float) -> VideoReader:
             _, (_, oldest) = _READERS.popitem(last=False)
             with oldest._lock:  # noqa: SLF001 - its own module
                 oldest.close()
+        for _, earlier in [*_READERS.values()][:-KEEPING]:
+            earlier.forget()
         return known[1]
