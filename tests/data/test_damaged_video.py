@@ -40,7 +40,7 @@ def shown(path: Path, order: list[int]) -> dict[int, Pixels | str]:
     seen: dict[int, Pixels | str] = {}
     for number in order:
         try:
-            seen[number] = reader.picture(number)[0]
+            seen[number] = reader.picture(number)
         except DataError as error:
             seen[number] = str(error.got)
     return seen
@@ -131,6 +131,7 @@ FRAGMENTS = {"container": {"movflags": "frag_keyframe+empty_moov"}}
     [
         ({}, b"stts", 8, b"\0\0\0\1\0\0\0\x20", "48 frames by stsz, 32 by stts"),
         ({}, b"stsz", 8, b"\0\0\0\0\0\0\0\x20", "32 frames by stsz, 48 by"),
+        ({}, b"stsz", 36, bytes(4), "1 frames of 0 bytes"),
         ({}, b"ctts", 64, b"\0\1\0\0", "long before or after it is decoded"),
         ({}, b"elst", 12, b"\0\0\1\0", "another length than its track"),
         ({}, b"elst", 16, b"\0\0\x50\0", "beyond the end of its track"),

@@ -75,11 +75,13 @@ class VideoFrame:
 
     def read_with_notes(self) -> Decoded:
         """Decode it, and say how it was turned."""
-        image, degrees = reader_of(self.path, self.max_megapixels).picture(self.number)
-        if self.rotation == "ignore" or not degrees:
+        reader = reader_of(self.path, self.max_megapixels)
+        image, degrees, mirrored = reader.picture(self.number), reader.index.rotation, reader.index.mirrored
+        if self.rotation == "ignore" or not (degrees or mirrored):
             return Decoded(image, ())
-        turned = np.ascontiguousarray(np.rot90(image, k=degrees // 90))
-        return Decoded(turned, (f"turned by {degrees} degrees",))
+        turned = np.rot90(image[:, ::-1] if mirrored else image, k=degrees // 90)
+        notes = ("mirrored",) * mirrored + (f"turned by {degrees} degrees",) * bool(degrees)
+        return Decoded(np.ascontiguousarray(turned), notes)
 
 
 class _DamagedError(Exception):
@@ -105,8 +107,8 @@ class VideoReader:
         self._positions = {place: at for at, place in enumerate(index.packet_places)}
         self._jumps = len(self._positions) == len(index.packet_places)  # whether places tell packets apart
 
-    def picture(self, number: int) -> tuple[Image, int]:
-        """Return a frame as stored, and how many degrees counter-clockwise it is to be turned."""
+    def picture(self, number: int) -> Image:
+        """Return a frame as it is stored, not turned."""
         with self._lock:
             if not 0 <= number < len(self.index):
                 raise self._refused(number, f"the video has {len(self.index)} frames")
@@ -122,7 +124,8 @@ class VideoReader:
             if (frame.width, frame.height) != (self.index.width, self.index.height):
                 before, time_s = (self.index.width, self.index.height), float(self.index.times_s[number])
                 raise size_changes(self.index.path, number, time_s, before, (frame.width, frame.height))
-            return frame.to_ndarray(format="rgb24"), self.index.rotation
+            stored: Image = frame.to_ndarray(format="rgb24")
+            return stored
 
     def forget(self) -> None:
         """Let go of the pictures that are kept, and of the decoder's own, unless somebody is reading."""

@@ -32,6 +32,7 @@ from adverse.data.video_file import (
     check_pictures,
     library,
     open_video,
+    orientation,
     where,
 )
 from adverse.data.video_sizes import Size, SizeWatch, size_changes
@@ -63,6 +64,10 @@ class VideoIndex:
     height: int
     rotation: int
     """Degrees that the pictures are turned counter-clockwise to be shown upright."""
+    mirrored: bool
+    """Whether left and right change places before they are turned."""
+    tracks: int
+    """How many streams of pictures the file has; this is the first."""
     times_s: NDArray[np.float64]
     """(F,) when each frame is shown, from the first."""
     group: Ints
@@ -111,7 +116,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     try:
         first = _first_picture(video)
         check_pictures(video, first, megapixels)
-        rotation = int(first.rotation) % 360
+        rotation, mirrored = orientation(first)
         width, height, codec = first.width, first.height, video.stream.codec_context
         reordered, named = bool(codec.has_b_frames), codec.name in _CODED_ORDER
         untimed = video.container.format.name == "avi" and reordered and named
@@ -159,6 +164,8 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
         width=width,
         height=height,
         rotation=rotation,
+        mirrored=mirrored,
+        tracks=video.tracks,
         times_s=times_s,
         group=group,
         begin=begin,
@@ -371,6 +378,8 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
     """Raise where the header says of more frames, or of a longer time, than there is."""
     stream = video.stream
     wanted, got = _listed(video, structure), len(packets)
+    if packets and got < wanted and "mov" in video.container.format.name:
+        got = _without_edits(video.path)  # what lies before or after the edits does not come at all
     if not packets or got < wanted:
         raise DataError(
             "the video is cut off",
@@ -393,6 +402,14 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
                 wanted=f"{said_s:.2f} s, as its header says",
                 fix=f"{COPY_AGAIN} Or keep what is there: ffmpeg -i IN -c copy OUT.mkv",
             )
+
+
+def _without_edits(path: Path) -> int:
+    video = open_video(path, edited=False)
+    try:
+        return sum(packet.size > 0 for packet in video.container.demux(video.stream))
+    finally:
+        video.close()
 
 
 def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
