@@ -51,7 +51,7 @@ def test_a_frame_is_the_same_whatever_was_read_before(
     witness = decoded(path)
     index = index_video(path, 1.0)
     assert len(index) == len(witness) == 48
-    order = [*range(48), *random.Random(3).sample(range(48), 48), 47, 0, 47, 11, 12, 13, 12]
+    order = [*range(48), *random.Random(3).sample(range(48), 14), 47, 0, 47, 11, 12, 13, 12]
     for most in (video_frames.KEPT_BYTES, 0):  # short groups are kept whole, long ones decoded twice
         monkeypatch.setattr(video_frames, "KEPT_BYTES", most)
         reader = VideoReader(index)

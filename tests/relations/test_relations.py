@@ -181,28 +181,22 @@ def test_the_terminal_says_where_each_fails_most_and_the_page_shows_it(run: Path
     assert loss["beside_setting"] == SETTINGS[SETTINGS.index(loss["setting"]) - 1]
 
 
-@pytest.mark.parametrize(
-    ("rule", "outcome", "reason"),
-    [
-        ("{relation: mirrored, setting: mirror, at_most: 0.9}", "PASS", ""),
-        ("{relation: steadfast, setting: Any, at_most: 0.9, sut: odd}", "INCONCLUSIVE", "did not check it"),
-        ("{relation: mirrored, setting: mirror, at_most: 0.001}", "FAIL", ""),
-        (
-            "{relation: mirrored, setting: 'jpeg(quality=5)', at_most: 0.9}",
-            "INCONCLUSIVE",
-            "no such mutation",
-        ),
-        ("{relation: steadfast, setting: Any, at_most: 0.9}", "INCONCLUSIVE", "did not check it"),
-    ],
-)
-def test_the_gate_holds_a_run_to_relations(
-    run: Path, tmp_path: Path, rule: str, outcome: str, reason: str
-) -> None:
+RULES = {
+    "{relation: mirrored, setting: mirror, at_most: 0.9}": ("PASS", ""),
+    "{relation: steadfast, setting: Any, at_most: 0.9, sut: odd}": ("INCONCLUSIVE", "did not check it"),
+    "{relation: mirrored, setting: mirror, at_most: 0.001}": ("FAIL", ""),
+    "{relation: mirrored, setting: 'jpeg(quality=5)', at_most: 0.9}": ("INCONCLUSIVE", "no such mutation"),
+    "{relation: steadfast, setting: Any, at_most: 0.9}": ("INCONCLUSIVE", "did not check it"),
+}
+
+
+def test_the_gate_holds_a_run_to_relations(run: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
-    rules.write_text(f"rules:\n  - {rule.replace('{', '{measure: relation_violations, ', 1)}\n")
-    (verdict,) = check_run(run, rules)
-    assert verdict.outcome.value == outcome
-    assert reason in verdict.reason
+    lines = [rule.replace("{", "{measure: relation_violations, ", 1) for rule in RULES]
+    rules.write_text("rules:\n" + "".join(f"  - {line}\n" for line in lines))
+    for verdict, (outcome, reason) in zip(check_run(run, rules), RULES.values(), strict=True):
+        assert verdict.outcome.value == outcome
+        assert reason in verdict.reason
 
 
 def test_a_rule_without_a_relation_is_refused(run: Path, tmp_path: Path) -> None:
