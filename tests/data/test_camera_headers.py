@@ -148,6 +148,15 @@ def test_a_fragment_with_a_damaged_name_is_no_box_of_a_vendor(
         index_video(path, 1.0)
 
 
+def test_a_fragment_at_a_damaged_time_is_not_left_out(h264: Coded, tmp_path: Path) -> None:
+    path = write_fragments(tmp_path / "a.mp4", h264, Layout())
+    data = bytearray(path.read_bytes())
+    data[data.index(b"tfdt", data.index(b"tfdt", data.index(b"tfdt") + 4) + 4) + 10] ^= 0x40
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="at its end that are not to be shown"):
+        index_video(path, 1.0)
+
+
 @pytest.mark.parametrize("tag", [b"hvc1", b"hev1"])
 def test_hevc_of_phones(tag: bytes, hevc: Coded, tmp_path: Path) -> None:
     path = write(tmp_path / "a.mov", hevc, Layout(tag=tag, **PHONE, others=(b"soun",)))

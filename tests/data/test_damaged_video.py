@@ -152,6 +152,15 @@ def test_tables_and_fragments_of_mp4_must_agree(
     assert words in str(caught.value.got)
 
 
+@pytest.mark.parametrize(("box", "away"), [(b"mdhd", 3), (b"mdhd", 17), (b"mvhd", 17)])
+def test_units_of_time_that_are_damaged_leave_no_frames_out(box: bytes, away: int, tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4")
+    data = path.read_bytes()
+    path.write_bytes(_moved(data, data.rindex(box) + away, b"\x20"))
+    with pytest.raises(DataError, match=r"damaged|cut off"):
+        index_video(path, 1.0)
+
+
 @pytest.mark.parametrize(
     ("box", "away", "by"),
     [(b"tkhd", 24, b"\xff" * 4), (b"elst", 12, bytes(4))],

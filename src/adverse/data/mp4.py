@@ -35,6 +35,8 @@ _MOST_BYTES = 1 << 28
 """A header larger than this is none: tables of a day of video take 20 MB."""
 _MOST_EDITS = 3
 """Edits of more parts than that are a montage, whose length says nothing of its frames."""
+_FASTEST_CLOCK = 10_000_000
+"""Units of a second in a header, at most."""
 _REORDERED = 16
 """Frames that a codec moves by at most."""
 _FIRST = 64
@@ -92,6 +94,31 @@ def frames_of_tracks(path: Path) -> dict[int, int]:
             if box.kind == b"moof":
                 counts.update(_fragment(path, box, frozenset(counts)))
     return {track.id: counts[track.id] for track in tracks if track.is_video}
+
+
+def edits_are_trusted(path: Path) -> bool:
+    """Return whether frames that are left out at the end can be meant so, and are not lost by damage.
+
+    The units of time must be multiples of 5, as cameras choose them: no single bit changed makes another one.
+    Of fragments nobody knows how long all of them are, so an edit has no say on their end.
+    """
+    boxes, _ = _top(path)
+    header = next((box for box in boxes if box.kind == b"moov"), None)
+    if header is None:
+        return False
+    head, base = _read(path, header), header.content
+    if any(box.kind == b"mvex" for box in _children(path, head, base)):
+        return False
+    units = [_timescale(path, head, base)]
+    for track in _children(path, head, base):
+        if track.kind != b"trak":
+            continue
+        media = _find(path, head, base, track, b"mdia", b"mdhd")
+        if media is None:
+            return False
+        at = media.content + (20 if head[media.content] == 1 else 12)
+        units.append(int.from_bytes(head[at : at + 4], "big"))
+    return all(unit % 5 == 0 and 0 < unit <= _FASTEST_CLOCK for unit in units)
 
 
 def _top(path: Path) -> tuple[list[Box], DataError | None]:

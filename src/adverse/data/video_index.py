@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from adverse.data.avi import Chunks, count_chunks
 from adverse.data.matroska import Structure, read_structure
-from adverse.data.mp4 import frames_of_tracks
+from adverse.data.mp4 import edits_are_trusted, frames_of_tracks
 from adverse.data.video_file import (
     CONVERT,
     COPY_AGAIN,
@@ -132,7 +132,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     finally:
         video.close()
     is_shown = np.array([packet.shown for packet in packets])
-    _check_trimmed(path, packets, is_shown)
+    _check_trimmed(video, packets, is_shown)
     doubtful = _doubtful_times(packets)
     counted = untimed or 2 * len(doubtful) > int(is_shown.sum())
     if counted and not rate:
@@ -378,7 +378,7 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
     """Raise where the header says of more frames, or of a longer time, than there is."""
     stream = video.stream
     wanted, got = _listed(video, structure), len(packets)
-    if packets and got < wanted and "mov" in video.container.format.name:
+    if packets and got < wanted and "mov" in video.container.format.name and edits_are_trusted(video.path):
         got = _without_edits(video.path)  # what lies before or after the edits does not come at all
     if not packets or got < wanted:
         raise DataError(
@@ -412,17 +412,19 @@ def _without_edits(path: Path) -> int:
         video.close()
 
 
-def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
+def _check_trimmed(video: OpenVideo, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
     """Raise where a frame in the middle is not to be shown: headers trim the start and the end, no more."""
+    path, mp4 = video.path, "mov" in video.container.format.name
     shown = np.flatnonzero(is_shown)
     if not len(shown):
         raise bad_times(path, "no frame that is shown")
     cut = [at for at, packet in enumerate(packets) if packet.trimmed]
-    if any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut):
+    inner = any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut)
+    if inner or (mp4 and cut and cut[-1] > shown[0] + _LEADING and not edits_are_trusted(path)):
         raise DataError(
             "the times of the video are damaged, so its frames cannot be numbered",
             where=where(path),
-            got="frames in its middle that are not to be shown",
+            got=f"frames {'in its middle' if inner else 'at its end'} that are not to be shown",
             wanted="frames left out at the start and the end alone",
             fix=f"{COPY_AGAIN} {CONVERT}",
         )
