@@ -118,6 +118,16 @@ def test_frames_that_an_edit_leaves_out_are_not_shown(shown: range, h264: Coded,
     _check(write(tmp_path / "a.mov", h264, layout), [STEP * at for at in range(len(shown))], shown)
 
 
+def test_a_damaged_size_of_a_frame_that_an_edit_leaves_out_is_one_error(h264: Coded, tmp_path: Path) -> None:
+    layout = Layout(edits=((_frames(28), 21 * STEP),), track_length=_frames(28))
+    path = write(tmp_path / "a.mov", h264, layout)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"stsz") + 48] ^= 0x20  # a size of half a gigabyte
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="cut off"):
+        index_video(path, 1.0)
+
+
 KNOWN = (box(b"styp", b"msdh"), box(b"sidx", bytes(24)), box(b"emsg", bytes(30)), box(b"prft", bytes(20)))
 FRAGMENTED: dict[str, tuple[Layout, tuple[bytes, ...]]] = {
     "pictures": (Layout(), ()),

@@ -405,9 +405,12 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
 
 
 def _without_edits(path: Path) -> int:
+    """Return how many packets there are when edits leave nothing out; 0 where they cannot be read."""
     video = open_video(path, edited=False)
     try:
         return sum(packet.size > 0 for packet in video.container.demux(video.stream))
+    except library().FFmpegError:
+        return 0
     finally:
         video.close()
 
