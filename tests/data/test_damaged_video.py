@@ -40,7 +40,7 @@ def shown(path: Path, order: list[int]) -> dict[int, Pixels | str]:
     seen: dict[int, Pixels | str] = {}
     for number in order:
         try:
-            seen[number] = reader.picture(number)[0]
+            seen[number] = reader.picture(number)
         except DataError as error:
             seen[number] = str(error.got)
     return seen
@@ -131,6 +131,7 @@ FRAGMENTS = {"container": {"movflags": "frag_keyframe+empty_moov"}}
     [
         ({}, b"stts", 8, b"\0\0\0\1\0\0\0\x20", "48 frames by stsz, 32 by stts"),
         ({}, b"stsz", 8, b"\0\0\0\0\0\0\0\x20", "32 frames by stsz, 48 by"),
+        ({}, b"stsz", 36, bytes(4), "1 frames of 0 bytes"),
         ({}, b"ctts", 64, b"\0\1\0\0", "long before or after it is decoded"),
         ({}, b"elst", 12, b"\0\0\1\0", "another length than its track"),
         ({}, b"elst", 16, b"\0\0\x50\0", "beyond the end of its track"),
@@ -149,6 +150,15 @@ def test_tables_and_fragments_of_mp4_must_agree(
     with pytest.raises(DataError, match="damaged, so its frames cannot be numbered") as caught:
         index_video(path, 1.0)
     assert words in str(caught.value.got)
+
+
+@pytest.mark.parametrize(("box", "away"), [(b"mdhd", 3), (b"mdhd", 17), (b"mvhd", 17)])
+def test_units_of_time_that_are_damaged_leave_no_frames_out(box: bytes, away: int, tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4")
+    data = path.read_bytes()
+    path.write_bytes(_moved(data, data.rindex(box) + away, b"\x20"))
+    with pytest.raises(DataError, match=r"damaged|cut off"):
+        index_video(path, 1.0)
 
 
 @pytest.mark.parametrize(

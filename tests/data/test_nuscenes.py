@@ -129,13 +129,20 @@ def test_the_laser_goes_through_the_world_of_its_own_moment(tmp_path: Path) -> N
     assert found == pytest.approx(wanted)
 
 
+STEPS, ENDS = np.linspace(0, 1, 90), np.array([0.0, 1.0])
+FACES = np.concatenate(
+    [
+        np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 3)
+        for axes in ((STEPS, STEPS, ENDS), (STEPS, ENDS, STEPS), (ENDS, STEPS, STEPS))
+    ]
+)
+"""Points all over the faces of a cube."""
+
+
 def _slow_box(corners: NDArray[np.float64], intrinsic: NDArray[np.float64]) -> list[float] | None:
     """Project points all over a solid, and keep those that the image shows."""
-    steps = np.linspace(0, 1, 90)
-    grid = np.array([*itertools.product(steps, steps, (0, 1)), *itertools.product(steps, (0, 1), steps)])
-    grid = np.concatenate([grid, np.array([*itertools.product((0, 1), steps, steps)])])
     origin = corners[0]
-    points = origin + grid @ np.array([corners[4] - origin, corners[2] - origin, corners[1] - origin])
+    points = origin + FACES @ np.array([corners[4] - origin, corners[2] - origin, corners[1] - origin])
     seen = points[points[:, 2] >= 0.1] @ intrinsic.T
     pixels = seen[:, :2] / seen[:, 2:] + 0.5
     inside = ((pixels >= 0) & (pixels <= (WIDTH, HEIGHT))).all(axis=1)

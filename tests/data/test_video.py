@@ -22,7 +22,7 @@ from adverse.data.formats import guess
 from adverse.data.images import ImageFile
 from adverse.data.subsets import cut_logs
 from adverse.data.video import COUNTED, LEFT_OUT, TURNED, UNEVEN, UNLABELLED, video
-from adverse.data.video_frames import KEPT, VideoFrame, VideoReader, reader_of
+from adverse.data.video_frames import KEEPING, VideoFrame, VideoReader, reader_of
 from adverse.data.video_index import index_video
 from adverse.errors import DataError, StudyError
 from adverse.plugins import load
@@ -51,15 +51,15 @@ def test_a_frame_is_the_same_whatever_was_read_before(
     witness = decoded(path)
     index = index_video(path, 1.0)
     assert len(index) == len(witness) == 48
-    order = [*range(48), *random.Random(3).sample(range(48), 48), 47, 0, 47, 11, 12, 13, 12]
+    order = [*range(48), *random.Random(3).sample(range(48), 14), 47, 0, 47, 11, 12, 13, 12]
     for most in (video_frames.KEPT_BYTES, 0):  # short groups are kept whole, long ones decoded twice
         monkeypatch.setattr(video_frames, "KEPT_BYTES", most)
         reader = VideoReader(index)
         for number in order:
-            image, _ = reader.picture(number)
+            image = reader.picture(number)
             assert number_on(image) == number
             assert np.array_equal(image, witness[number])
-    assert len(reader._recent) <= KEPT
+    assert len(reader._recent) == 1, "no more than KEPT_BYTES allows"
     assert index.counted == (name == "h264.avi")
     assert np.allclose(np.diff(index.times_s), 1 / 25)
 
@@ -96,7 +96,7 @@ def test_damage_costs_what_rests_on_it_and_nothing_else_in_any_order(name: str, 
         seen: dict[int, str | bool] = {}
         for number in order:
             try:
-                seen[number] = np.array_equal(reader.picture(number)[0], whole[number])
+                seen[number] = np.array_equal(reader.picture(number), whole[number])
             except DataError as error:
                 seen[number] = f"{error.where}: {error.got}"
         return seen
@@ -235,12 +235,24 @@ def test_a_reader_follows_a_file_that_is_replaced(tmp_path: Path) -> None:
     assert len(reader_of(path, 1.0).index) == 7
 
 
+def test_only_the_last_videos_that_were_read_keep_pictures(tmp_path: Path) -> None:
+    films = [film(tmp_path / f"{name}.mp4", 4) for name in "abc"]
+    readers = [reader_of(path, 1.0) for path in films]
+    for turn in range(2):
+        for path in films:
+            assert number_on(reader_of(path, 1.0).picture(3 - turn)) == 3 - turn
+    assert [len(reader._recent) for reader in readers] == [0] + [3] * KEEPING, (
+        "frames 0 to 2 of the second turn"
+    )
+    assert [reader._video is None for reader in readers] == [True] + [False] * KEEPING
+
+
 def test_a_forked_process_leaves_the_decoders_of_its_parent_alone(tmp_path: Path) -> None:
     """Closing one there would wait for threads that stayed behind, for ever."""
     path = film(tmp_path / "walk.mp4")
-    before = reader_of(path, 1.0).picture(3)[0]
+    before = reader_of(path, 1.0).picture(3)
     if (child := os.fork()) == 0:
-        os._exit(0 if np.array_equal(reader_of(path, 1.0).picture(3)[0], before) else 1)
+        os._exit(0 if np.array_equal(reader_of(path, 1.0).picture(3), before) else 1)
     ended = 0
     for _ in range(600):
         ended, status = os.waitpid(child, os.WNOHANG)

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,8 @@ def test_the_terminal_says_where_each_fails_most_and_the_page_shows_it(run: Path
         assert f"<strong>{name.replace('_', ' ')}</strong> is violated by odd" in part
     assert part.count("data:image/jpeg") >= 8
     assert 'class="meant"' in part
+    assert "mirrored</strong> is violated by odd under mirror" in part
+    assert "then under mirror (turned back)" in part
     rows = json.loads((run / "results" / "summary.json").read_text())["violations"]
     steady = next(row for row in rows if row["relation"] == "steady")
     log, _, number = steady["frame"].partition("/")
@@ -181,28 +184,22 @@ def test_the_terminal_says_where_each_fails_most_and_the_page_shows_it(run: Path
     assert loss["beside_setting"] == SETTINGS[SETTINGS.index(loss["setting"]) - 1]
 
 
-@pytest.mark.parametrize(
-    ("rule", "outcome", "reason"),
-    [
-        ("{relation: mirrored, setting: mirror, at_most: 0.9}", "PASS", ""),
-        ("{relation: steadfast, setting: Any, at_most: 0.9, sut: odd}", "INCONCLUSIVE", "did not check it"),
-        ("{relation: mirrored, setting: mirror, at_most: 0.001}", "FAIL", ""),
-        (
-            "{relation: mirrored, setting: 'jpeg(quality=5)', at_most: 0.9}",
-            "INCONCLUSIVE",
-            "no such mutation",
-        ),
-        ("{relation: steadfast, setting: Any, at_most: 0.9}", "INCONCLUSIVE", "did not check it"),
-    ],
-)
-def test_the_gate_holds_a_run_to_relations(
-    run: Path, tmp_path: Path, rule: str, outcome: str, reason: str
-) -> None:
+RULES = {
+    "{relation: mirrored, setting: mirror, at_most: 0.9}": ("PASS", ""),
+    "{relation: steadfast, setting: Any, at_most: 0.9, sut: odd}": ("INCONCLUSIVE", "did not check it"),
+    "{relation: mirrored, setting: mirror, at_most: 0.001}": ("FAIL", ""),
+    "{relation: mirrored, setting: 'jpeg(quality=5)', at_most: 0.9}": ("INCONCLUSIVE", "no such mutation"),
+    "{relation: steadfast, setting: Any, at_most: 0.9}": ("INCONCLUSIVE", "did not check it"),
+}
+
+
+def test_the_gate_holds_a_run_to_relations(run: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
-    rules.write_text(f"rules:\n  - {rule.replace('{', '{measure: relation_violations, ', 1)}\n")
-    (verdict,) = check_run(run, rules)
-    assert verdict.outcome.value == outcome
-    assert reason in verdict.reason
+    lines = [rule.replace("{", "{measure: relation_violations, ", 1) for rule in RULES]
+    rules.write_text("rules:\n" + "".join(f"  - {line}\n" for line in lines))
+    for verdict, (outcome, reason) in zip(check_run(run, rules), RULES.values(), strict=True):
+        assert verdict.outcome.value == outcome
+        assert reason in verdict.reason
 
 
 def test_a_rule_without_a_relation_is_refused(run: Path, tmp_path: Path) -> None:
@@ -239,6 +236,16 @@ def test_settings_are_ordered_by_strength_on_each_side_of_no_change() -> None:
 @pytest.mark.parametrize("relation", plugins.load().all("relation"), ids=lambda plugin: plugin.name)
 def test_ours_keep_the_contract(relation: plugins.Plugin) -> None:
     assert [str(one.error) for one in check_relation(relation) if not one.ok] == []
+
+
+def test_steadiness_is_not_checked_where_frames_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, steady = made_up_relation_input(), plugins.load().get("relation", "steady")
+    for step_s, checked in ((0.5, True), (0.51, False), (float("nan"), True)):
+        times_s = (np.arange(len(given.frames.ids)) * step_s).astype(np.float64)
+        monkeypatch.setattr(
+            RelationInput, "frames", replace(made_up_relation_input().clean.frames, time_s=times_s)
+        )
+        assert (evaluate_relation(steady, given) is not None) == checked
 
 
 def _all_frames(given: RelationInput) -> Checks:

@@ -115,6 +115,7 @@ def test_unlabelled_data_leave_a_guess_that_is_called_one(tmp_path: Path) -> Non
     for heard in (text, said):
         assert "GUESSED: images are shown as stretch (area), BGR, pixels / 255" in heard
         assert "Check resize:, channels:, scale:, mean: and std:" in heard
+    assert "study.png: detections are orange" in said, "there is no ground truth to draw"
 
 
 def test_what_the_model_itself_says_is_taken(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) ->
     Where the model does not say how images are preprocessed (letterboxed or stretched, RGB or BGR, which
     scale), the usual ways are tried on labelled images and the best is taken; the study lists their scores.
 
-    Check the picture it draws: ground truth is white, detections are orange.
+    Check the picture it draws: ground truth is white (where there is any), detections are orange.
     """
     from adverse import plugins
     from adverse.study.starter import starter, write_starter
@@ -45,5 +45,5 @@ def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) ->
     for line in made.assumed:
         say(f"- {line}")
     if made.picture is not None:
-        say(f"check {picture}: ground truth is white, detections are orange")
+        say(f"check {picture}: {made.legend}")
     say(f"then:   adverse run {out}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ _MOST_BYTES = 1 << 28
 """A header larger than this is none: tables of a day of video take 20 MB."""
 _MOST_EDITS = 3
 """Edits of more parts than that are a montage, whose length says nothing of its frames."""
+_FASTEST_CLOCK = 10_000_000
+"""Units of a second in a header, at most."""
 _REORDERED = 16
 """Frames that a codec moves by at most."""
 _FIRST = 64
@@ -62,10 +65,15 @@ class _Track(NamedTuple):
     id: int
     is_video: bool
     frames: int
+    sizes: Ints
+    """Bytes of each sample of stsz; empty where it lists none."""
 
 
 def frames_of_tracks(path: Path) -> dict[int, int]:
-    """Return how many frames each track of pictures lists, by its id; raise DataError where tables differ."""
+    """Return how many frames each track of pictures lists, by its id; raise DataError where tables differ.
+
+    Frames without bytes do not count: they repeat the picture before.
+    """
     boxes, problem = _top(path)
     headers = [box for box in boxes if box.kind == b"moov"]
     if not headers:
@@ -76,14 +84,41 @@ def frames_of_tracks(path: Path) -> dict[int, int]:
     tracks = [
         _track(path, head, box, base, movie_hz) for box in _children(path, head, base) if box.kind == b"trak"
     ]
-    counts = Counter({track.id: track.frames for track in tracks})
-    if fragmented:
-        if problem is not None:  # elsewhere frames are found by their tables, whatever others append
+    counts = Counter({track.id: track.frames - _empty(path, track, tracks, boxes) for track in tracks})
+    if fragmented:  # elsewhere frames are found by their tables, whatever others add
+        if problem is not None:
             raise problem
+        if any(box.kind not in _TOP for box in boxes):
+            _check_sequence(path, boxes)
         for box in boxes:
             if box.kind == b"moof":
                 counts.update(_fragment(path, box, frozenset(counts)))
     return {track.id: counts[track.id] for track in tracks if track.is_video}
+
+
+def edits_are_trusted(path: Path) -> bool:
+    """Return whether frames that are left out at the end can be meant so, and are not lost by damage.
+
+    The units of time must be multiples of 5, as cameras choose them: no single bit changed makes another one.
+    Of fragments nobody knows how long all of them are, so an edit has no say on their end.
+    """
+    boxes, _ = _top(path)
+    header = next((box for box in boxes if box.kind == b"moov"), None)
+    if header is None:
+        return False
+    head, base = _read(path, header), header.content
+    if any(box.kind == b"mvex" for box in _children(path, head, base)):
+        return False
+    units = [_timescale(path, head, base)]
+    for track in _children(path, head, base):
+        if track.kind != b"trak":
+            continue
+        media = _find(path, head, base, track, b"mdia", b"mdhd")
+        if media is None:
+            return False
+        at = media.content + (20 if head[media.content] == 1 else 12)
+        units.append(int.from_bytes(head[at : at + 4], "big"))
+    return all(unit % 5 == 0 and 0 < unit <= _FASTEST_CLOCK for unit in units)
 
 
 def _top(path: Path) -> tuple[list[Box], DataError | None]:
@@ -97,7 +132,7 @@ def _top(path: Path) -> tuple[list[Box], DataError | None]:
             if size == 1:
                 size, content = int.from_bytes(head[8:16], "big"), at + 16
             end = total if size == 0 else at + size
-            if kind not in _TOP or end < content or end > total:
+            if not (kind in _TOP or kind.isalnum()) or end < content or end > total:
                 return boxes, _damaged(
                     path, at, f"a box called {kind!r} of {size} bytes, {total - at} are left"
                 )
@@ -150,9 +185,31 @@ def _track(path: Path, data: bytes, track: Box, base: int, movie_hz: int) -> _Tr
         raise _damaged(path, base + track.start, "a track without its headers")
     track_id = struct.unpack_from(">I", header[1], 20 if header[1][0] else 12)[0]
     is_video = handler[1][8:12] == b"vide"
-    if not is_video:
-        return _Track(track_id, is_video, 0)
-    return _Track(track_id, is_video, _listed(path, header[1], table, movie_hz))
+    frames = _listed(path, header[1], table, movie_hz) if is_video else 0
+    return _Track(track_id, is_video, frames, _sizes(path, table(b"mdia", b"minf", b"stbl", b"stsz")))
+
+
+def _sizes(path: Path, table: tuple[int, bytes] | None) -> Ints:
+    if table is None or len(table[1]) < 12:
+        return np.zeros(0, np.int64)
+    each, count = struct.unpack_from(">II", table[1], 4)
+    if each:
+        return np.full(min(count, _MOST_BYTES // 8), each, np.int64)
+    if 12 + 4 * count != len(table[1]):
+        raise _damaged(path, table[0], f"{count} samples in a table of {len(table[1])} bytes")
+    return np.frombuffer(table[1], ">u4", offset=12).astype(np.int64)
+
+
+def _empty(path: Path, track: _Track, tracks: list[_Track], boxes: list[Box]) -> int:
+    """Return how many frames of a track have no bytes: recorders write them where a picture repeats.
+
+    The sizes of all samples must then add up to the data, or a size that is damaged would hide a frame.
+    """
+    empty = int((track.sizes == 0).sum()) if track.is_video else 0
+    data = sum(box.end - box.content for box in boxes if box.kind == b"mdat")
+    if empty and sum(int(each.sizes.sum()) for each in tracks) != data:
+        raise _damaged(path, boxes[0].start, f"{empty} frames of 0 bytes")
+    return empty
 
 
 def _listed(path: Path, header: bytes, table: _Tables, movie_hz: int) -> int:
@@ -237,8 +294,10 @@ def _check_edits(
     parts = [form.unpack_from(content, 8 + form.size * number) for number in range(count)]
     slack_s = shown.longest / media_hz + count / movie_hz
     open_end = any(length == 0 for length, _, _ in parts)  # as long as there are frames
-    unknown = said in (_NO_LENGTH, _NO_LENGTH_64)
-    if not open_end and not unknown and abs(sum(part[0] for part in parts) - said) / movie_hz > slack_s:
+    unknown = said in (0, _NO_LENGTH, _NO_LENGTH_64)
+    pictures = sum(length for length, begin, _ in parts if begin >= 0)
+    lengths = (pictures, sum(part[0] for part in parts))  # some writers leave out what is empty
+    if not open_end and not unknown and min(abs(length - said) for length in lengths) / movie_hz > slack_s:
         raise _damaged(path, at, "an edit list of another length than its track")
     for length, begin, _ in parts:
         beyond_s = (begin - shown.first - shown.length) / media_hz + length / movie_hz
@@ -252,6 +311,27 @@ def _timescale(path: Path, head: bytes, base: int) -> int:
         raise _damaged(path, base, "a header without its time unit")
     at = box.content + (20 if head[box.content] == 1 else 12)
     return int.from_bytes(head[at : at + 4], "big")
+
+
+def _check_sequence(path: Path, boxes: list[Box]) -> None:
+    """Raise where a box of unknown kind may be a fragment, or its data, whose name is damaged.
+
+    After the header each fragment is followed by its data, and bears the number after that of the one before.
+    """
+    kinds = [box.kind for box in boxes]
+    parts = [box for box in boxes[kinds.index(b"moov") :] if box.kind in {b"moof", b"mdat"}]
+    if any(box.kind != (b"mdat" if at % 2 else b"moof") for at, box in enumerate(parts)) or len(parts) % 2:
+        raise _damaged(path, parts[-1].start, "fragments without data, or data without a fragment")
+    for before, box in pairwise(parts[::2]):
+        number, expected = _number(path, box), _number(path, before) + 1
+        if number != expected:
+            raise _damaged(path, box.start, f"fragment {number} where {expected} comes")
+
+
+def _number(path: Path, fragment: Box) -> int:
+    data = _read(path, fragment)
+    head = next((box for box in _children(path, data, fragment.content) if box.kind == b"mfhd"), None)
+    return -1 if head is None else int.from_bytes(data[head.content + 4 : head.end], "big")
 
 
 def _fragment(path: Path, fragment: Box, tracks: frozenset[int]) -> Counter[int]:

@@ -29,8 +29,9 @@ from adverse.types import Dataset, Frame, Log, Split, Truth
 
 UNEVEN = "gaps between frames more than half longer than usual: variable rate, or frames lost in recording"
 GAP = 1.5
-TURNED = "videos turned upright, as their header says"
+TURNED = "videos turned or mirrored, as their header says"
 COUNTED = "videos without times for their frames: counted at their rate"
+SEVERAL = "videos with several streams of pictures, of which the first is read"
 UNLABELLED = "frames of annotated videos without annotation, left out"
 NO_TRUTH = "videos without annotations"
 LEFT_OUT = "videos without annotations, left out: others have them"
@@ -180,8 +181,9 @@ def _chosen(index: VideoIndex, every: int, rate_hz: float | None) -> list[int]:
 def _count(index: VideoIndex, rotation: Rotation, read: VideoTruth | None, notes: Counter[str]) -> None:
     steps = np.diff(index.times_s)
     notes[UNEVEN] += int((steps > GAP * np.median(steps)).sum()) if len(steps) else 0
-    notes[TURNED] += bool(index.rotation and rotation == "apply")
+    notes[TURNED] += bool((index.rotation or index.mirrored) and rotation == "apply")
     notes[COUNTED] += index.counted
+    notes[SEVERAL] += index.tracks > 1
     notes[NO_TRUTH] += read is None
 
 

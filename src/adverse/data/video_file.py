@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
+import struct
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,11 +75,13 @@ def versions() -> str:
 
 @dataclass(frozen=True, eq=False)
 class OpenVideo:
-    """An open file: its container and its one video stream, of PyAV's types."""
+    """An open file: its container and its first video stream, of PyAV's types."""
 
     path: Path
     container: Any
     stream: Any
+    tracks: int
+    """How many streams of pictures there are; the first is read."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -89,14 +93,16 @@ def where(path: Path, frame: int | None = None) -> str:
     return f"video {path}" if frame is None else f"video {path}, frame {frame}"
 
 
-def open_video(path: Path) -> OpenVideo:
-    """Open a video and find its stream of pictures, or say in one line why not."""
+def open_video(path: Path, *, edited: bool = True) -> OpenVideo:
+    """Open a video and find its stream of pictures, or say in one line why not.
+
+    Without `edited` an MP4 or MOV also gives the packets that its edit list leaves out.
+    """
     av = library()
     demuxer = _demuxer(path)
+    options = {"protocol_whitelist": "file"} | ({} if edited else {"ignore_editlist": "1"})
     try:
-        container = av.open(
-            f"file:{path.resolve()}", format=demuxer, options={"protocol_whitelist": "file"}, mode="r"
-        )
+        container = av.open(f"file:{path.resolve()}", format=demuxer, options=options, mode="r")
     except (av.FFmpegError, OSError, ValueError) as error:
         missing = demuxer == "mov" and b"moov" not in _pieces(path)
         raise DataError(
@@ -126,7 +132,7 @@ def open_video(path: Path) -> OpenVideo:
     stream.codec_context.options = _STRICT | (_IN_ORDER if stream.codec_context.name == "h264" else {})
     stream.thread_type = "NONE"
     stream.codec_context.thread_count = 1
-    return OpenVideo(path, container, stream)
+    return OpenVideo(path, container, stream, len(streams))
 
 
 def decoder_as_new(codec: Any) -> Any:
@@ -216,6 +222,21 @@ def _pieces(path: Path) -> set[bytes]:
     return kinds
 
 
+def orientation(frame: Any) -> tuple[int, bool]:
+    """Return how many degrees counter-clockwise a frame is to be turned, and whether it is mirrored before.
+
+    The header has a matrix: the picture's right is shown along its first two numbers, its bottom along the
+    fourth and fifth. Front cameras mirror; FFmpeg's own angle takes that for half a turn.
+    """
+    matrix = frame.side_data.get(library().sidedata.sidedata.Type.DISPLAYMATRIX)
+    if matrix is None:
+        return 0, False
+    right_x, right_y, _, down_x, down_y = struct.unpack_from("=5i", bytes(matrix))
+    mirrored = right_x * down_y - right_y * down_x < 0
+    sign = -1 if mirrored else 1
+    return round(math.degrees(math.atan2(-sign * right_y, sign * right_x))) % 360, mirrored
+
+
 def check_pictures(video: OpenVideo, frame: Any, megapixels: float) -> None:
     """Raise where the pictures of a video are of a kind that needs a convention: deep colours, HDR."""
     bits = max((component.bits for component in frame.format.components), default=8)
@@ -246,11 +267,12 @@ def check_pictures(video: OpenVideo, frame: Any, megapixels: float) -> None:
             wanted=f"at most {megapixels:g} megapixels",
             fix="Raise max_megapixels in the study's data section if it is genuine.",
         )
-    if frame.rotation % 90:
+    degrees, _ = orientation(frame)
+    if degrees % 90:
         raise DataError(
             "the video is turned by an angle that is not a quarter",
             where=where(video.path),
-            got=f"{frame.rotation} degrees",
+            got=f"{degrees} degrees",
             wanted="0, 90, 180 or 270 degrees",
             fix="Set rotation: ignore in the study's data section to take the frames as stored.",
         )

@@ -41,9 +41,11 @@ Rotation = Literal["apply", "ignore"]
 KEPT = 24
 """Pictures of a long group kept after they were decoded, for who goes back a little."""
 KEPT_BYTES = 128_000_000
-"""Groups up to this size are kept whole while they are read: 41 pictures of 1080p."""
+"""Groups up to this size are kept whole while they are read: 41 pictures of 1080p. Nobody keeps more."""
 OPEN = 4
 """Videos kept open in a process."""
+KEEPING = 2
+"""The last of them to be read, which keep pictures."""
 MISSING = "the decoder gives no picture for it"
 
 
@@ -73,11 +75,13 @@ class VideoFrame:
 
     def read_with_notes(self) -> Decoded:
         """Decode it, and say how it was turned."""
-        image, degrees = reader_of(self.path, self.max_megapixels).picture(self.number)
-        if self.rotation == "ignore" or not degrees:
+        reader = reader_of(self.path, self.max_megapixels)
+        image, degrees, mirrored = reader.picture(self.number), reader.index.rotation, reader.index.mirrored
+        if self.rotation == "ignore" or not (degrees or mirrored):
             return Decoded(image, ())
-        turned = np.ascontiguousarray(np.rot90(image, k=degrees // 90))
-        return Decoded(turned, (f"turned by {degrees} degrees",))
+        turned = np.rot90(image[:, ::-1] if mirrored else image, k=degrees // 90)
+        notes = ("mirrored",) * mirrored + (f"turned by {degrees} degrees",) * bool(degrees)
+        return Decoded(np.ascontiguousarray(turned), notes)
 
 
 class _DamagedError(Exception):
@@ -103,8 +107,8 @@ class VideoReader:
         self._positions = {place: at for at, place in enumerate(index.packet_places)}
         self._jumps = len(self._positions) == len(index.packet_places)  # whether places tell packets apart
 
-    def picture(self, number: int) -> tuple[Image, int]:
-        """Return a frame as stored, and how many degrees counter-clockwise it is to be turned."""
+    def picture(self, number: int) -> Image:
+        """Return a frame as it is stored, not turned."""
         with self._lock:
             if not 0 <= number < len(self.index):
                 raise self._refused(number, f"the video has {len(self.index)} frames")
@@ -120,7 +124,15 @@ class VideoReader:
             if (frame.width, frame.height) != (self.index.width, self.index.height):
                 before, time_s = (self.index.width, self.index.height), float(self.index.times_s[number])
                 raise size_changes(self.index.path, number, time_s, before, (frame.width, frame.height))
-            return frame.to_ndarray(format="rgb24"), self.index.rotation
+            stored: Image = frame.to_ndarray(format="rgb24")
+            return stored
+
+    def forget(self) -> None:
+        """Let go of the pictures that are kept, and of the decoder's own, unless somebody is reading."""
+        if self._lock.acquire(blocking=False):
+            self._recent.clear()
+            self.close()
+            self._lock.release()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -143,7 +155,7 @@ class VideoReader:
         self._group, size = -1, 0
         try:
             for number, frame in self._decoded(group):
-                size += sum(plane.buffer_size for plane in frame.planes)
+                size += _bytes_of(frame)
                 if size <= KEPT_BYTES:
                     self._recent[number] = frame
                 else:
@@ -165,7 +177,7 @@ class VideoReader:
             for at, frame in self._frames:
                 self._last = at
                 self._recent[at] = frame
-                while len(self._recent) > KEPT:
+                while len(self._recent) > max(1, min(KEPT, KEPT_BYTES // _bytes_of(frame))):
                     self._recent.popitem(last=False)
                 if at == number:
                     return frame
@@ -294,6 +306,10 @@ def _pictures_of(codec: Any, packet: Any, *, what: int, forgiven: bool) -> list[
     return pictures
 
 
+def _bytes_of(frame: Any) -> int:
+    return sum(plane.buffer_size for plane in frame.planes)
+
+
 def _place(packet: Any) -> tuple[int, int]:
     return (-1 if packet.pos is None else packet.pos), packet.size
 
@@ -329,4 +345,6 @@ def reader_of(path: Path, megapixels: float) -> VideoReader:
             _, (_, oldest) = _READERS.popitem(last=False)
             with oldest._lock:  # noqa: SLF001 - its own module
                 oldest.close()
+        for _, earlier in [*_READERS.values()][:-KEEPING]:
+            earlier.forget()
         return known[1]

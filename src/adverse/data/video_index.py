@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from adverse.data.avi import Chunks, count_chunks
 from adverse.data.matroska import Structure, read_structure
-from adverse.data.mp4 import frames_of_tracks
+from adverse.data.mp4 import edits_are_trusted, frames_of_tracks
 from adverse.data.video_file import (
     CONVERT,
     COPY_AGAIN,
@@ -32,6 +32,7 @@ from adverse.data.video_file import (
     check_pictures,
     library,
     open_video,
+    orientation,
     where,
 )
 from adverse.data.video_sizes import Size, SizeWatch, size_changes
@@ -63,6 +64,10 @@ class VideoIndex:
     height: int
     rotation: int
     """Degrees that the pictures are turned counter-clockwise to be shown upright."""
+    mirrored: bool
+    """Whether left and right change places before they are turned."""
+    tracks: int
+    """How many streams of pictures the file has; this is the first."""
     times_s: NDArray[np.float64]
     """(F,) when each frame is shown, from the first."""
     group: Ints
@@ -111,7 +116,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     try:
         first = _first_picture(video)
         check_pictures(video, first, megapixels)
-        rotation = int(first.rotation) % 360
+        rotation, mirrored = orientation(first)
         width, height, codec = first.width, first.height, video.stream.codec_context
         reordered, named = bool(codec.has_b_frames), codec.name in _CODED_ORDER
         untimed = video.container.format.name == "avi" and reordered and named
@@ -127,7 +132,7 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
     finally:
         video.close()
     is_shown = np.array([packet.shown for packet in packets])
-    _check_trimmed(path, packets, is_shown)
+    _check_trimmed(video, packets, is_shown)
     doubtful = _doubtful_times(packets)
     counted = untimed or 2 * len(doubtful) > int(is_shown.sum())
     if counted and not rate:
@@ -159,6 +164,8 @@ def index_video(path: Path, megapixels: float) -> VideoIndex:
         width=width,
         height=height,
         rotation=rotation,
+        mirrored=mirrored,
+        tracks=video.tracks,
         times_s=times_s,
         group=group,
         begin=begin,
@@ -371,6 +378,8 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
     """Raise where the header says of more frames, or of a longer time, than there is."""
     stream = video.stream
     wanted, got = _listed(video, structure), len(packets)
+    if packets and got < wanted and "mov" in video.container.format.name and edits_are_trusted(video.path):
+        got = _without_edits(video.path)  # what lies before or after the edits does not come at all
     if not packets or got < wanted:
         raise DataError(
             "the video is cut off",
@@ -395,17 +404,30 @@ def _check_whole(video: OpenVideo, packets: list[_Packet], structure: Structure 
             )
 
 
-def _check_trimmed(path: Path, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
+def _without_edits(path: Path) -> int:
+    """Return how many packets there are when edits leave nothing out; 0 where they cannot be read."""
+    video = open_video(path, edited=False)
+    try:
+        return sum(packet.size > 0 for packet in video.container.demux(video.stream))
+    except library().FFmpegError:
+        return 0
+    finally:
+        video.close()
+
+
+def _check_trimmed(video: OpenVideo, packets: list[_Packet], is_shown: NDArray[np.bool_]) -> None:
     """Raise where a frame in the middle is not to be shown: headers trim the start and the end, no more."""
+    path, mp4 = video.path, "mov" in video.container.format.name
     shown = np.flatnonzero(is_shown)
     if not len(shown):
         raise bad_times(path, "no frame that is shown")
     cut = [at for at, packet in enumerate(packets) if packet.trimmed]
-    if any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut):
+    inner = any(shown[0] + _LEADING < at < shown[-1] - _REORDERED for at in cut)
+    if inner or (mp4 and cut and cut[-1] > shown[0] + _LEADING and not edits_are_trusted(path)):
         raise DataError(
             "the times of the video are damaged, so its frames cannot be numbered",
             where=where(path),
-            got="frames in its middle that are not to be shown",
+            got=f"frames {'in its middle' if inner else 'at its end'} that are not to be shown",
             wanted="frames left out at the start and the end alone",
             fix=f"{COPY_AGAIN} {CONVERT}",
         )

@@ -24,6 +24,8 @@ from adverse.store.tables import Frames, TruthTable
 
 LINK_IOU = 0.3
 """Overlap from which boxes of two frames may be one object."""
+LINKED_S = 0.5
+"""Time between frames up to which an object is near enough to where it was to be linked."""
 COAST = 2
 """Frames that an object may be missing in before it counts as another one."""
 

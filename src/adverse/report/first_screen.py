@@ -158,5 +158,5 @@ def _untested(summary: Summary, coverage: HazardCoverage) -> str:
     such = f", such as {', '.join(names)}" if names else ""
     parts = [f"{len(left)} of {len(coverage.rows)} hazards{such}"] if left else []
     if missing:
-        parts.append(f"effect on people and robot (levels {', '.join(map(shown, missing))})")
+        parts.append(f"effect on the robot (levels {', '.join(map(shown, missing))})")
     return "; ".join(parts)

@@ -19,6 +19,7 @@ from adverse.report.table import Cell, Column, Row, Table, setting_cell
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.store.tables import Answers
+from adverse.study.moved_back import way_back
 from adverse.text import CLEAN, shown
 
 MOST_SHOWN = 3
@@ -38,7 +39,7 @@ def relation_tables(summary: Summary) -> list[Table]:
             for setting in dict.fromkeys(str(row["setting"]) for row in rows)
         )
         heads = (Column("mutation", align="left"), *(Column(marked_name(summary, sut)) for sut in suts))
-        caption = "" if rows else "No mutation of the study is one that this relation is about."
+        caption = "" if rows else "Nothing to check: it is not about these mutations or frames."
         records = tuple(map(flat_row, rows))
         tables.append(
             Table(name, f"{name.replace('_', ' ')}: {title}", heads, lines, records, caption=caption)
@@ -89,8 +90,9 @@ def relation_lines(summary: Summary, run: Run) -> list[str]:
         words = f" ({text} %)" if text else ""
         clean = worst["setting"] == run.baseline.id
         under = CLEAN if clean else setting_words(settings[worst["setting"]])
-        where = f"{shown(worst['sut'])} {shown(under)}"
-        lines.append(f"- {name}: violated in {worst['relation_violations']:.1%}{words} at most, {where}")
+        where = f"{shown(worst['sut'])}, {shown(under)}"
+        share = f"{100 * worst['relation_violations']:.1f} % of checks{words}"
+        lines.append(f"- {name}: violated in {share} at worst: {where}")
     return lines
 
 
@@ -99,6 +101,8 @@ class Violation:
     """A violation of a relation: what it is beside, and itself, each whole and close up where small."""
 
     row: Mapping[str, Any]
+    where: str
+    """On clean frames, or under which mutation."""
     shots: tuple[tuple[str, Picture, Picture | None], ...]
 
 
@@ -137,15 +141,20 @@ def _drawn(row: Mapping[str, Any], looker: Looker, answers: _Detected) -> Violat
         except AdverseError:
             return None
         meant = Mark("meant", *row["box"])
-        marks = [*answers.marks(row, frame, name), meant]
+        marks = [meant, *answers.marks(row, frame, name)]  # within the pink box, if it is reported
         region = close_up(meant, image)
         close = None if region is None else picture(image, marks, region=region, widest=WIDEST)
         clean = name == looker.store.run.baseline.id
         words = CLEAN if clean else f"under {shown(setting_words(settings[name]))}"
+        if way_back(settings[name], looker.registry, image.shape[:2]) is not None:
+            words += " (turned back)"
         if row["beside_frame"] != row["frame"]:
             words = f"{'the frame before' if frame != row['frame'] else 'this frame'}, {words}"
         shots.append((words, picture(image, marks, widest=WIDEST), close))
-    return Violation(row, tuple(shots))
+    setting = settings[row["setting"]]
+    clean = setting.id == looker.store.run.baseline.id
+    where = "on clean frames" if clean else f"under {shown(setting_words(setting))}"
+    return Violation(row, where, tuple(shots))
 
 
 class _Detected:

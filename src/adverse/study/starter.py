@@ -51,6 +51,8 @@ class Starter:
     text: str
     assumed: tuple[str, ...]
     picture: Image | None
+    legend: str
+    """What the colours of the picture mean."""
 
 
 def starter(data: Path, model: Path | None, folder: Path, registry: Registry) -> Starter:
@@ -101,7 +103,8 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         study["data"] |= cut_into_logs(dataset, assumed)
     study["mutations"] = ["first-look"]
     _add_depth(study, checked, dataset, assumed)
-    return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+    legend = "detections are orange" if unlabelled else "ground truth is white, detections are orange"
+    return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system), legend)
 
 
 def _of_task(task: str) -> dict[str, Any]:
