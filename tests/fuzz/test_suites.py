@@ -183,7 +183,10 @@ def test_what_changed_is_counted_as_a_loop_over_the_rows_does(
 
 
 def lost_bases(campaign: CampaignFolder, before: CampaignOutcome, after: CampaignOutcome) -> set[str]:
-    """The pictures in which the new SUT lacks what the old one had in the frame as it was."""
+    """The pictures in which the new SUT lacks what the old one had in the frame as it was.
+
+    Or that score 10 points less than it, or, having failed by its score, no more than they did then.
+    """
     units = [unit for unit in campaign.journal().entries if unit.phase == "baseline"]
     clean = {row["frame"]: row["suts"]["colour 0"] for unit in units for row in unit.rows}
     lost = set()
@@ -194,7 +197,8 @@ def lost_bases(campaign: CampaignFolder, before: CampaignOutcome, after: Campaig
         then = was["suts"]["colour 0"]
         asked = 100 * then["score"][0] / then["score"][1] + then["drop"]
         gone = any(said["seen"]["overlap"].get(name, 1) < 0.25 for name in found)
-        if gone or asked - 100 * right / judged >= 1:
+        now, failed = 100 * right / judged, 100 * then["score"][0] / then["score"][1]
+        if gone or asked - now >= 10 or (then["drop"] >= 1 and now <= failed):
             lost.add(row["picture"])
     return lost
 

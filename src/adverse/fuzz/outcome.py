@@ -22,6 +22,8 @@ from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
 Row = Mapping[str, Any]
 OBJECTS = "objects"
 """In tables, beside the bins: what has a verdict about an object."""
+MOSTLY_RIGHT = 50.0
+"""The score, in percent, below which more of a base is wrong than right; `prune_below` may be lower."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Case:
     """What it sees of the base's objects that show enough to be asked for."""
     found_before: frozenset[int] = frozenset()
     """The objects that it finds in the base."""
+    unseen: str = ""
+    """Why the SUT does not see the base, in words; empty if it does. Such a test cannot be passed."""
 
     @property
     def clean(self) -> float | None:
@@ -62,6 +66,13 @@ class Case:
     def failed(self) -> bool:
         """Whether the score fell, or something about an object is wrong."""
         return self.bin is not None or bool(self.verdicts)
+
+    @property
+    def says_nothing(self) -> str:
+        """Why a test that does not fail is not passed either, in words; empty for all others."""
+        if self.fault is not None or self.failed:
+            return ""
+        return self.unseen or ("nothing in it is judged" if self.drop is None else "")
 
 
 @dataclass(frozen=True)
@@ -299,7 +310,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     bases = {
         row["frame"]: row["suts"] for (phase, _), some in rows.items() if phase == "baseline" for row in some
     }
-    cases = {sut: tuple(_cases(tests, sut, campaign.bins, bases)) for sut in campaign.suts}
+    cases = {sut: tuple(_cases(tests, sut, campaign, bases)) for sut in campaign.suts}
     return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests), repeated)
 
 
@@ -362,13 +373,31 @@ def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mapping[str, Row]]) -> list[Case]:
+def _unseen(mutation: str, score: float | None, clean: Row, least: float) -> str:
+    """Return why a SUT does not see a base, in words: it gets most of it wrong, or finds no object in it.
+
+    Whoever finds an added object sees: of an addition only the score of the base counts.
+    """
+    if score is not None and score < least:
+        return f"the unmutated frame scores {score:.1f} % already, below {least:g} %"
+    sightings = Sightings.read(clean["sightings"]) if clean["sightings"] else Sightings()
+    if sightings.overlap and not sightings.found and not mutation.startswith("add_"):
+        return "no object of the unmutated frame is found"
+    return ""
+
+
+def _cases(
+    rows: Sequence[Row], sut: str, campaign: FinishedCampaign, bases: Mapping[str, Mapping[str, Row]]
+) -> list[Case]:
     cases = []
+    least = min(MOSTLY_RIGHT, campaign.prune_below)
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
         fault, clean = scores["fault"], bases[row["base"]][sut]
         if fault is None and clean["fault"] is not None:
             fault = f"of the frame before it was changed: {clean['fault']}"
+        score = None if scores["score"] is None else Score(*scores["score"]).percent
+        base_score = None if score is None or scores["drop"] is None else score + scores["drop"]
         cases.append(
             Case(
                 number=number,
@@ -381,12 +410,13 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
                 drop=scores["drop"],
                 compat_drop=scores["compat_drop"],
                 fault=fault,
-                bin=bin_of(scores["drop"], bins),
+                bin=bin_of(scores["drop"], campaign.bins),
                 verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
                 added=scores["added"],
-                score=None if scores["score"] is None else Score(*scores["score"]).percent,
+                score=score,
                 seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
                 found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
+                unseen=_unseen(row["arm"][0], base_score, clean, least),
             )
         )
     return cases
