@@ -21,7 +21,7 @@ from adverse.data.coco_panoptic import coco_panoptic
 from adverse.errors import AdverseError, DataError, StoreError, StudyError
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import CampaignOutcome, read_outcome
-from adverse.fuzz.regression import compare_suites
+from adverse.fuzz.regression import compare_suites, not_compared
 from adverse.fuzz.replay import replay_campaign
 from adverse.fuzz.run import run_campaign
 from adverse.interop.suites import suite_tests, write_suite
@@ -178,6 +178,15 @@ def test_what_changed_is_counted_as_a_loop_over_the_rows_does(
     first, second = suite_headline(pair).splitlines()  # a line each: a sum over SUTs counts tests twice
     assert first.startswith(f"colour 0 -> new: {slow['new']} test")
     assert second.startswith("other: ")
+    both = replace(after, tests={**after.tests, "other": after.tests["new"]})
+    both = replace(both, campaign=replace(after.campaign, suts={**after.campaign.suts, "other": "x"}))
+    matched = compare_suites(before, both, suts={"colour 0": "new"})
+    left_out = not_compared(before, both, matched)
+    assert left_out == "Not compared: other (of the second campaign)."
+    answer, last = suite_headline(matched, left_out).splitlines()
+    assert answer.startswith("colour 0 -> new: ")
+    assert last == left_out
+    assert not_compared(before, after, [compared]) == ""
     shown = [[column.heading for column in changes_in_terminal(some).columns] for some in (pair, pair[:1])]
     assert ["SUT" in headings for headings in shown] == [True, False]
 
@@ -426,6 +435,12 @@ def test_a_sut_without_an_answer_to_the_base_neither_passes_nor_is_fixed(
     counts = {"new": TESTS - failing, "base lost": 0, "still failing": failing, "fixed": 0, "passing": 0}
     assert compared.counts() == counts
     assert {verdict.outcome for verdict in each_test(after)} == {Outcome.FAIL}
+    rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
+    measures = ("missed", "lost", "phantom", "faults")
+    rules.write_text(yaml.safe_dump({"rules": [{"measure": name, "at_most": 0} for name in measures]}))
+    adverse_here("check", tmp_path / "run", rules, "--json", verdicts)
+    states = [row["outcome"] for row in json.loads(verdicts.read_text())]
+    assert states == [*3 * ["INCONCLUSIVE"], "FAIL"], "who never answers is not known to miss nothing"
     assert f"{TESTS} tests without an answer" in " ".join(summary_words(after))
     assert "shy gave no answer to 4 clean frames" in summary_words(after)[0]
     first, *others = before.tests["colour 0"]
@@ -467,6 +482,44 @@ def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: 
     measured = [row["measured"] for row in json.loads(verdicts.read_text())]
     old = sum(test.failed for test in before.tests["colour 0"])
     assert measured == [len(compared.of("new")) + lost, old]
+    # without the campaign before, nothing passes that would not if all that says nothing failed
+    units = [unit for unit in CampaignFolder(out).journal().entries if unit.phase == "baseline"]
+    clean_rows = {row["frame"]: row["suts"]["blind"] for unit in units for row in unit.rows}
+    overlaps = {frame: row["sightings"]["overlap"] for frame, row in clean_rows.items()}
+    painted = [
+        overlaps[row["base"]][str(json.loads(row["recipe"])["numbers"]["instance"])]
+        for row in after.rows
+        if row["arm"][0] == "change_color" and not fails(row["suts"]["blind"])
+    ]
+    open_ = sum(share < 0.5 for share in painted)
+    assert open_ > 0, "no car is found, painted or not"
+    missed = sum(row.kinds["missed"] for row in after.object_counts())
+    asked: dict[tuple[str, float], tuple[str, float]] = {
+        ("failures", failing): ("INCONCLUSIVE", failing),
+        ("failures", TESTS): ("PASS", failing),
+        ("failures", failing - 1): ("FAIL", failing),
+        ("lost", 0): ("INCONCLUSIVE", 0),
+        ("missed", missed): ("PASS", missed),
+        ("phantom", 0): ("PASS", 0),
+    }
+    rate = {"measure": "failures_per_1000", "at_most": 1000 * (failing + 1) / TESTS, "bound": "point"}
+    fell = {"measure": "clean_drop", **against}
+    some = [{"measure": name, "at_most": most} for name, most in asked]
+    rules.write_text(yaml.safe_dump({"rules": [*some, rate, {**rate, "bound": "upper"}, fell]}))
+    gate = adverse_here("check", out, rules, "--json", verdicts)
+    decided = [(row["outcome"], row["measured"]) for row in json.loads(verdicts.read_text())]
+    assert decided[:-3] == list(asked.values())
+    assert [state for state, _ in decided[-3:]] == ["INCONCLUSIVE", "INCONCLUSIVE", "FAIL"]
+    clean = compared.clean_scores
+    assert decided[-1][1] == pytest.approx(clean[0] - clean[1])
+    assert f"{open_} tests may be either, {open_} as the SUT does not see" in " ".join(gate.text.split())
+    assert f"{open_} tests without a failure that say nothing" in " ".join(summary_words(after))
+    states = Counter(verdict.outcome for verdict in each_test(after))
+    assert states == {
+        Outcome.FAIL: failing,
+        Outcome.INCONCLUSIVE: open_,
+        Outcome.PASS: TESTS - failing - open_,
+    }
 
 
 def test_rules_against_a_campaign_say_what_was_compared(

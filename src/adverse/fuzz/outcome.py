@@ -18,6 +18,7 @@ from adverse.fuzz.guide import Guide
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict, Sightings
 from adverse.fuzz.rounds import Rounds, results_digest
 from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
+from adverse.semantic import Recipe
 
 Row = Mapping[str, Any]
 OBJECTS = "objects"
@@ -373,16 +374,23 @@ def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _unseen(mutation: str, score: float | None, clean: Row, least: float) -> str:
-    """Return why a SUT does not see a base, in words: it gets most of it wrong, or finds no object in it.
+def _unseen(row: Row, score: float | None, clean: Row, least: float) -> str:
+    """Return why a SUT does not see a base, in words: most of it is wrong, or what is asked is not found.
 
-    Whoever finds an added object sees: of an addition only the score of the base counts.
+    Asked is the object that is repainted, or any at all of those in the base. Whoever finds an added object
+    sees: of an addition only the score of the base counts.
     """
+    mutation = row["arm"][0]
     if score is not None and score < least:
         return f"the unmutated frame scores {score:.1f} % already, below {least:g} %"
     sightings = Sightings.read(clean["sightings"]) if clean["sightings"] else Sightings()
-    if sightings.overlap and not sightings.found and not mutation.startswith("add_"):
-        return "no object of the unmutated frame is found"
+    asked = sightings.overlap
+    if mutation == "change_color":
+        instance = dict(Recipe.from_json(row["recipe"]).numbers).get("instance")
+        asked = {name: share for name, share in asked.items() if name == instance}
+    if asked and not sightings.found & asked.keys() and not mutation.startswith("add_"):
+        which = "the object that is repainted is not" if mutation == "change_color" else "no object is"
+        return f"{which} found in the unmutated frame"
     return ""
 
 
@@ -416,7 +424,7 @@ def _cases(
                 score=score,
                 seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
                 found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
-                unseen=_unseen(row["arm"][0], base_score, clean, least),
+                unseen=_unseen(row, base_score, clean, least),
             )
         )
     return cases

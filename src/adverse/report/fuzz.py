@@ -400,8 +400,8 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
         if unseen:
             lines.append(
                 f"{shown(sut)}: {counted(unseen, 'test')} without a failure that "
-                f"{'says' if unseen == 1 else 'say'} nothing: it does not see the frame before it is changed "
-                "(most of it is wrong, or no object in it is found)."
+                f"{'says' if unseen == 1 else 'say'} nothing: most of the unmutated frame is wrong, or "
+                "what is repainted, or any object at all, is not found in it."
             )
     if campaign.replays is None:
         lines.append(

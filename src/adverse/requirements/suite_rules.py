@@ -202,7 +202,7 @@ def _open_words(tests: Sequence[Case]) -> str:
     unseen = sum(test.fault is None and bool(test.unseen) for test in tests)
     parts = (
         (silent, "without an answer"),
-        (unseen, "as the SUT does not see the unmutated frame: most of it is wrong, or no object is found"),
+        (unseen, "as the SUT does not see the unmutated frame or object"),
         (len(tests) - silent - unseen, "as nothing in them is judged"),
     )
     said = "; ".join(f"{count} {words}" for count, words in parts if count)
