@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adverse.fuzz.causes import _clearest, causes_of
+from adverse.fuzz.causes import _clearest, causes_of, said
 from adverse.fuzz.features import colour_name, features_of, size_words
 from adverse.fuzz.objects import Kind, ObjectVerdict
 from adverse.fuzz.outcome import CampaignOutcome, Case
@@ -16,6 +16,7 @@ from adverse.semantic import Recipe, apply
 from drawn_scenes import CAR, car_mask, resources_of, street, with_object
 from fuzz.test_votes import outcome_of
 
+SAID_OF = [("change_color", [("place", "middle")]), ("add_traffic_sign", []), ("mirror_scene", [])]
 COLOURS = ("red", "green", "blue", "grey")
 PLACES = ("left", "middle", "right")
 
@@ -48,9 +49,16 @@ def test_what_was_planted_is_found_with_its_counts() -> None:
         assert cause.other_tests == len(everything) - len(mine)
         assert cause.other_failures == sum(everything) - sum(mine)
         assert cause.rate.value == pytest.approx(1000 * sum(mine) / len(mine))
-        assert f"{sum(mine)} of {len(mine)} tests" in cause.words
+        assert cause.words.startswith(f"{sum(mine)} of the {len(mine)} tests whose object is ")
+        assert cause.words.endswith(f"; of the {cause.other_tests} others, {cause.other_failures} fail.")
     assert found.unexplained < found.failures / 4
-    assert "of something green" in next(c for c in found.causes if len(c.conditions) == 1).words
+    assert "whose object is green fail (" in next(c for c in found.causes if len(c.conditions) == 1).words
+    words = [said((("mutation", name), *more)) for name, more in SAID_OF]
+    assert words == [
+        "that repaint an object that is in the middle",
+        "that add a traffic sign",
+        "that mirror the frame",
+    ]
 
 
 def test_chance_is_rarely_named() -> None:

@@ -13,15 +13,12 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import yaml
-from pycocotools import mask as coco_masks
-from pycocotools.coco import COCO
 
 from adverse.data.cityscapes import cityscapes
-from adverse.data.coco_panoptic import coco_panoptic
 from adverse.errors import AdverseError, DataError, StoreError, StudyError
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import CampaignOutcome, read_outcome
-from adverse.fuzz.regression import compare_suites
+from adverse.fuzz.regression import compare_suites, not_compared
 from adverse.fuzz.replay import replay_campaign
 from adverse.fuzz.run import run_campaign
 from adverse.interop.suites import suite_tests, write_suite
@@ -34,62 +31,11 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
+from fuzz.suite_parts import BETTER, BLIND, SHY, read_back
 from fuzz.whole_campaign import Quiet
 from small_campaign import SEGMENTER, write_campaign
 
 TESTS = 26
-BETTER = """
-
-class Better(ByColour):
-    \"\"\"Also takes what is green for a car, and no longer sees a car at the left.\"\"\"
-
-    def segment(self, images):
-        answers = super().segment(images)
-        for said, image in zip(answers, images):
-            pixels = image.astype(int)
-            said[pixels[..., 1] > pixels[..., 0] + 40] = 2
-            left = said[:, :60]
-            left[left == 2] = 0
-        return answers
-
-
-@sut(name="better")
-def better() -> Better:
-    \"\"\"Segments by colour.\"\"\"
-    return Better("", 0.0)
-"""
-BLIND = """
-
-class Blind(ByColour):
-    \"\"\"Sees no car anywhere.\"\"\"
-
-    def segment(self, images):
-        return [np.where(said == 2, 0, said).astype(said.dtype) for said in super().segment(images)]
-
-
-@sut(name="blind")
-def blind() -> Blind:
-    \"\"\"Segments by colour.\"\"\"
-    return Blind("", 0.0)
-"""
-SHY = """
-
-class Shy(ByColour):
-    \"\"\"Refuses what is red.\"\"\"
-
-    def segment(self, images):
-        for image in images:
-            pixels = image.astype(int)
-            if (pixels[..., 0] > pixels[..., 2] + 60).any():
-                raise ValueError("red")
-        return super().segment(images)
-
-
-@sut(name="shy")
-def shy() -> Shy:
-    \"\"\"Segments by colour.\"\"\"
-    return Shy("", 0.0)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -178,12 +124,24 @@ def test_what_changed_is_counted_as_a_loop_over_the_rows_does(
     first, second = suite_headline(pair).splitlines()  # a line each: a sum over SUTs counts tests twice
     assert first.startswith(f"colour 0 -> new: {slow['new']} test")
     assert second.startswith("other: ")
+    both = replace(after, tests={**after.tests, "other": after.tests["new"]})
+    both = replace(both, campaign=replace(after.campaign, suts={**after.campaign.suts, "other": "x"}))
+    matched = compare_suites(before, both, suts={"colour 0": "new"})
+    left_out = not_compared(before, both, matched)
+    assert left_out == "Not compared: other (of the second campaign)."
+    answer, last = suite_headline(matched, left_out).splitlines()
+    assert answer.startswith("colour 0 -> new: ")
+    assert last == left_out
+    assert not_compared(before, after, [compared]) == ""
     shown = [[column.heading for column in changes_in_terminal(some).columns] for some in (pair, pair[:1])]
     assert ["SUT" in headings for headings in shown] == [True, False]
 
 
 def lost_bases(campaign: CampaignFolder, before: CampaignOutcome, after: CampaignOutcome) -> set[str]:
-    """The pictures in which the new SUT lacks what the old one had in the frame as it was."""
+    """The pictures in which the new SUT lacks what the old one had in the frame as it was.
+
+    Or that score 10 points less than it, or, having failed by its score, no more than they did then.
+    """
     units = [unit for unit in campaign.journal().entries if unit.phase == "baseline"]
     clean = {row["frame"]: row["suts"]["colour 0"] for unit in units for row in unit.rows}
     lost = set()
@@ -194,7 +152,8 @@ def lost_bases(campaign: CampaignFolder, before: CampaignOutcome, after: Campaig
         then = was["suts"]["colour 0"]
         asked = 100 * then["score"][0] / then["score"][1] + then["drop"]
         gone = any(said["seen"]["overlap"].get(name, 1) < 0.25 for name in found)
-        if gone or asked - 100 * right / judged >= 1:
+        now, failed = 100 * right / judged, 100 * then["score"][0] / then["score"][1]
+        if gone or asked - now >= 10 or (then["drop"] >= 1 and now <= failed):
             lost.add(row["picture"])
     return lost
 
@@ -338,48 +297,6 @@ def test_exports_are_read_back_with_the_same_pixels_and_truth(
     adverse_here("data", "check", out).expect(0, "No problems")
 
 
-def read_back(out: Path, how: str) -> list[tuple[Any, Any, Any]]:
-    """Images, names of labels and instances by a reader that did not write them."""
-    if how == "coco":
-        coco = COCO(str(out / "annotations.json"))
-        found = []
-        for image in coco.dataset["images"]:
-            instances = np.zeros((image["height"], image["width"]), np.int64)
-            for entry in coco.loadAnns(coco.getAnnIds(imgIds=image["id"])):
-                mask = coco_masks.decode(entry["segmentation"]).astype(bool)
-                assert entry["area"] == mask.sum()
-                rows, columns = np.nonzero(mask)
-                box = [columns.min(), rows.min(), np.ptp(columns) + 1, np.ptp(rows) + 1]
-                assert entry["bbox"] == box
-                instances[mask] = entry["id"]
-            found.append((pixels(out / "images" / image["file_name"]), None, instances))
-        return found
-    data = (
-        coco_panoptic(out, annotations="panoptic.json")
-        if how == "coco-panoptic"
-        else cityscapes(out, split={"test": "val"})
-    )
-    frames = [frame for log in data.logs for frame in log.frames]
-    if how == "cityscapes":
-        frames.sort(key=lambda frame: frame.id[-6:])  # sequences are logs
-    else:
-        order = [entry["file_name"] for entry in json.loads((out / "panoptic.json").read_text())["images"]]
-        frames.sort(key=lambda frame: order.index(f"{frame.id}.png"))
-    table = np.array([data.pixel_classes.get(number, "") for number in range(256)])
-    found = []
-    for frame in frames:
-        assert frame.labels is not None
-        assert frame.instances is not None
-        found.append((frame.image(), table[frame.labels()], frame.instances()))
-    return found
-
-
-def pixels(path: Path) -> Any:
-    import cv2  # noqa: PLC0415
-
-    return cv2.imread(str(path))[..., ::-1]  # type: ignore[index]
-
-
 def test_remnants_are_groups_in_cityscapes_and_its_sequences_are_logs(
     campaign: CampaignFolder, tmp_path: Path
 ) -> None:
@@ -422,6 +339,12 @@ def test_a_sut_without_an_answer_to_the_base_neither_passes_nor_is_fixed(
     counts = {"new": TESTS - failing, "base lost": 0, "still failing": failing, "fixed": 0, "passing": 0}
     assert compared.counts() == counts
     assert {verdict.outcome for verdict in each_test(after)} == {Outcome.FAIL}
+    rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
+    measures = ("missed", "lost", "phantom", "faults")
+    rules.write_text(yaml.safe_dump({"rules": [{"measure": name, "at_most": 0} for name in measures]}))
+    adverse_here("check", tmp_path / "run", rules, "--json", verdicts)
+    states = [row["outcome"] for row in json.loads(verdicts.read_text())]
+    assert states == [*3 * ["INCONCLUSIVE"], "FAIL"], "who never answers is not known to miss nothing"
     assert f"{TESTS} tests without an answer" in " ".join(summary_words(after))
     assert "shy gave no answer to 4 clean frames" in summary_words(after)[0]
     first, *others = before.tests["colour 0"]
@@ -463,6 +386,44 @@ def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: 
     measured = [row["measured"] for row in json.loads(verdicts.read_text())]
     old = sum(test.failed for test in before.tests["colour 0"])
     assert measured == [len(compared.of("new")) + lost, old]
+    # without the campaign before, nothing passes that would not if all that says nothing failed
+    units = [unit for unit in CampaignFolder(out).journal().entries if unit.phase == "baseline"]
+    clean_rows = {row["frame"]: row["suts"]["blind"] for unit in units for row in unit.rows}
+    overlaps = {frame: row["sightings"]["overlap"] for frame, row in clean_rows.items()}
+    painted = [
+        overlaps[row["base"]][str(json.loads(row["recipe"])["numbers"]["instance"])]
+        for row in after.rows
+        if row["arm"][0] == "change_color" and not fails(row["suts"]["blind"])
+    ]
+    open_ = sum(share < 0.5 for share in painted)
+    assert open_ > 0, "no car is found, painted or not"
+    missed = sum(row.kinds["missed"] for row in after.object_counts())
+    asked: dict[tuple[str, float], tuple[str, float]] = {
+        ("failures", failing): ("INCONCLUSIVE", failing),
+        ("failures", TESTS): ("PASS", failing),
+        ("failures", failing - 1): ("FAIL", failing),
+        ("lost", 0): ("INCONCLUSIVE", 0),
+        ("missed", missed): ("PASS", missed),
+        ("phantom", 0): ("PASS", 0),
+    }
+    rate = {"measure": "failures_per_1000", "at_most": 1000 * (failing + 1) / TESTS, "bound": "point"}
+    fell = {"measure": "clean_drop", **against}
+    some = [{"measure": name, "at_most": most} for name, most in asked]
+    rules.write_text(yaml.safe_dump({"rules": [*some, rate, {**rate, "bound": "upper"}, fell]}))
+    gate = adverse_here("check", out, rules, "--json", verdicts)
+    decided = [(row["outcome"], row["measured"]) for row in json.loads(verdicts.read_text())]
+    assert decided[:-3] == list(asked.values())
+    assert [state for state, _ in decided[-3:]] == ["INCONCLUSIVE", "INCONCLUSIVE", "FAIL"]
+    clean = compared.clean_scores
+    assert decided[-1][1] == pytest.approx(clean[0] - clean[1])
+    assert f"{open_} tests may be either, {open_} as the SUT does not see" in " ".join(gate.text.split())
+    assert f"{open_} tests without a failure that say nothing" in " ".join(summary_words(after))
+    states = Counter(verdict.outcome for verdict in each_test(after))
+    assert states == {
+        Outcome.FAIL: failing,
+        Outcome.INCONCLUSIVE: open_,
+        Outcome.PASS: TESTS - failing - open_,
+    }
 
 
 def test_rules_against_a_campaign_say_what_was_compared(

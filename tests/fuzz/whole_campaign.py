@@ -14,7 +14,7 @@ from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 
-TESTS = 96
+TESTS = 64
 TIMES = re.compile(rb'<section id="times">.*?</section>', re.DOTALL)
 
 

@@ -201,7 +201,7 @@ def _compare_campaigns(
     quiet: bool,
 ) -> NoReturn:
     from adverse.fuzz.outcome import read_outcome
-    from adverse.fuzz.regression import WORSE, compare_suites
+    from adverse.fuzz.regression import WORSE, compare_suites, not_compared
     from adverse.fuzz.verify import open_campaign
     from adverse.report.suites import (
         changes_in_terminal,
@@ -215,14 +215,15 @@ def _compare_campaigns(
     folders = [open_campaign(path) for path in (first, second)]
     outcomes = [read_outcome(folder) for folder in folders]
     comparisons = compare_suites(*outcomes, suts=_pairs(sut or []))
+    left_out = not_compared(outcomes[0], outcomes[1], comparisons)
     console = Console(quiet=quiet)
-    console.say(suite_headline(comparisons))
+    console.say(suite_headline(comparisons, left_out))
     console.print(suites_table(comparisons).terminal(details=True))
     changes = changes_in_terminal(comparisons)
     if changes.rows:
         console.print(changes.terminal())
     whole = changes_table(comparisons)
-    page = (html, lambda: suites_page(comparisons, folders[1]))
+    page = (html, lambda: suites_page(comparisons, folders[1], left_out))
     for path, text in ((csv, whole.csv), (json, whole.json), page):
         if path is not None:
             write_file(path, text().encode())

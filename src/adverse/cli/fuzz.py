@@ -184,7 +184,7 @@ def replay(
     """
     from adverse.fuzz.folder import CampaignFolder
     from adverse.fuzz.outcome import read_outcome
-    from adverse.fuzz.regression import compare_suites
+    from adverse.fuzz.regression import compare_suites, not_compared
     from adverse.fuzz.replay import replay_campaign
     from adverse.fuzz.verify import REWRITES, open_campaign
     from adverse.report.suites import suite_headline
@@ -206,7 +206,9 @@ def replay(
     comparisons = []
     if len(before.suts) == len(after.suts) == 1 or set(before.suts) & set(after.suts):
         comparisons = compare_suites(before, after)
-        console.say(suite_headline(comparisons))
+    left_out = not_compared(before, after, comparisons)
+    if comparisons or left_out:
+        console.say(suite_headline(comparisons, left_out))
     if junit is not None:
         write_file(
             junit, to_junit(each_test(after, comparisons), suite=f"adverse fuzz replay {path.name}").encode()

@@ -29,16 +29,21 @@ BETTER = 1.1
 """How much more two features must say than the better of them alone."""
 ALONE = ("object",)
 """Features that are not joined with others: an object has its class, size and place anyway."""
-PHRASES: Mapping[str, str] = {
-    "mutation": "by {}",
-    "class": "with a {}",
-    "size": "of a size {}",
-    "place": "at the {}",
-    "colour": "of something {}",
-    "before": "put before {}",
-    "touches": "of something that touches {}",
-    "object": "with the object {}",
+VERBS: Mapping[str, str] = {
+    "change_color": "repaint an object",
+    "remove_object": "remove an object",
+    "mirror_scene": "mirror the frame",
 }
+SAID: Mapping[str, str] = {
+    "class": "is {}",
+    "size": "is {} in size",
+    "place": "is {}",
+    "colour": "is {}",
+    "before": "stands before {}",
+    "touches": "touches {}",
+    "object": "is {}",
+}
+"""What is said of an object, by feature; {} is its value."""
 
 Condition = tuple[str, str]
 Mask = NDArray[np.bool_]
@@ -64,12 +69,12 @@ class Cause:
     @property
     def words(self) -> str:
         """The cause as a sentence."""
-        what = " ".join(PHRASES[name].format(value) for name, value in self.conditions)
-        share = f"{self.failures / self.tests:.0%}"
+        share = f"{100 * self.failures / self.tests:.0f} %"
         between = self.rate.scaled(0.1).text(".0f")
-        interval = f", {between} %" if between else ""
-        others = f"{self.other_failures} of the other {self.other_tests}"
-        return f"{self.failures} of {self.tests} tests {what} fail ({share}{interval}); {others} do."
+        interval = f"; 95 % interval {between} %" if between else ""
+        others = f"of the {self.other_tests} others, {self.other_failures} fail"
+        group = f"{self.failures} of the {self.tests} tests {said(self.conditions)}"
+        return f"{group} fail ({share}{interval}); {others}."
 
     def record(self) -> dict[str, Any]:
         """Return the cause as CSV and JSON hold it."""
@@ -84,6 +89,33 @@ class Cause:
             "other_failures": self.other_failures,
             "example": self.example.key,
         }
+
+
+def said(conditions: Sequence[Condition]) -> str:
+    """Return which tests fulfil conditions, in words.
+
+    >>> said([("mutation", "add_car"), ("place", "left")])
+    'that add a car that is at the left'
+    >>> said([("class", "animal"), ("before", "road")])
+    'whose object is an animal and stands before road'
+    """
+    features = dict(conditions)
+    mutation = features.pop("mutation", None)
+    facts = " and ".join(SAID[name].format(_value(name, value)) for name, value in features.items())
+    if mutation is None:
+        return f"whose object {facts}"
+    verb = VERBS.get(mutation) or f"add {_a(mutation.removeprefix('add_').replace('_', ' '))}"
+    return f"that {verb}" + (f" that {facts}" if facts else "")
+
+
+def _value(name: str, value: str) -> str:
+    if name == "class":
+        return _a(value)
+    return ("in the middle" if value == "middle" else f"at the {value}") if name == "place" else value
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ class FinishedCampaign:
     """Of what shows less than this of what it showed before, nobody is told that it is lost."""
     targets: tuple[str, ...] | None = None
     """The classes that detectors are asked for."""
+    prune_below: float = 0.0
+    """The score, in percent, that a frame had to reach to become a base."""
     replays: Mapping[str, Any] | None = None
     """The campaign whose tests these are, and which of them; None for tests of its own."""
 
@@ -232,6 +234,7 @@ class CampaignFolder(OwnedFolder):
             remnant_share=float(manifest["remnant_share"]),
             visible_share=manifest.get("visible_share"),
             targets=None if manifest.get("targets") is None else tuple(manifest["targets"]),
+            prune_below=float(manifest["prune_below"]),
             replays=manifest["replays"],
         )
 

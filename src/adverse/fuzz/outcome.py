@@ -18,10 +18,13 @@ from adverse.fuzz.guide import Guide
 from adverse.fuzz.objects import KINDS, Kind, ObjectVerdict, Sightings
 from adverse.fuzz.rounds import Rounds, results_digest
 from adverse.fuzz.scoring import ALL, Bins, Score, bin_of
+from adverse.semantic import Recipe
 
 Row = Mapping[str, Any]
 OBJECTS = "objects"
 """In tables, beside the bins: what has a verdict about an object."""
+MOSTLY_RIGHT = 50.0
+"""The score, in percent, below which more of a base is wrong than right; `prune_below` may be lower."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Case:
     """What it sees of the base's objects that show enough to be asked for."""
     found_before: frozenset[int] = frozenset()
     """The objects that it finds in the base."""
+    unseen: str = ""
+    """Why the SUT does not see the base, in words; empty if it does. Such a test cannot be passed."""
 
     @property
     def clean(self) -> float | None:
@@ -62,6 +67,13 @@ class Case:
     def failed(self) -> bool:
         """Whether the score fell, or something about an object is wrong."""
         return self.bin is not None or bool(self.verdicts)
+
+    @property
+    def says_nothing(self) -> str:
+        """Why a test that does not fail is not passed either, in words; empty for all others."""
+        if self.fault is not None or self.failed:
+            return ""
+        return self.unseen or ("nothing in it is judged" if self.drop is None else "")
 
 
 @dataclass(frozen=True)
@@ -299,7 +311,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     bases = {
         row["frame"]: row["suts"] for (phase, _), some in rows.items() if phase == "baseline" for row in some
     }
-    cases = {sut: tuple(_cases(tests, sut, campaign.bins, bases)) for sut in campaign.suts}
+    cases = {sut: tuple(_cases(tests, sut, campaign, bases)) for sut in campaign.suts}
     return CampaignOutcome(campaign, cases, refused, draws, short, tuple(tests), repeated)
 
 
@@ -362,13 +374,38 @@ def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
-def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mapping[str, Row]]) -> list[Case]:
+def _unseen(row: Row, score: float | None, clean: Row, least: float) -> str:
+    """Return why a SUT does not see a base, in words: most of it is wrong, or what is asked is not found.
+
+    Asked is the object that is repainted, or any at all of those in the base. Whoever finds an added object
+    sees: of an addition only the score of the base counts.
+    """
+    mutation = row["arm"][0]
+    if score is not None and score < least:
+        return f"the unmutated frame scores {score:.1f} % already, below {least:g} %"
+    sightings = Sightings.read(clean["sightings"]) if clean["sightings"] else Sightings()
+    asked = sightings.overlap
+    if mutation == "change_color":
+        instance = dict(Recipe.from_json(row["recipe"]).numbers).get("instance")
+        asked = {name: share for name, share in asked.items() if name == instance}
+    if asked and not sightings.found & asked.keys() and not mutation.startswith("add_"):
+        which = "the object that is repainted is not" if mutation == "change_color" else "no object is"
+        return f"{which} found in the unmutated frame"
+    return ""
+
+
+def _cases(
+    rows: Sequence[Row], sut: str, campaign: FinishedCampaign, bases: Mapping[str, Mapping[str, Row]]
+) -> list[Case]:
     cases = []
+    least = min(MOSTLY_RIGHT, campaign.prune_below)
     for number, row in enumerate(rows, start=1):
         scores = row["suts"][sut]
         fault, clean = scores["fault"], bases[row["base"]][sut]
         if fault is None and clean["fault"] is not None:
             fault = f"of the frame before it was changed: {clean['fault']}"
+        score = None if scores["score"] is None else Score(*scores["score"]).percent
+        base_score = None if score is None or scores["drop"] is None else score + scores["drop"]
         cases.append(
             Case(
                 number=number,
@@ -381,12 +418,13 @@ def _cases(rows: Sequence[Row], sut: str, bins: Bins, bases: Mapping[str, Mappin
                 drop=scores["drop"],
                 compat_drop=scores["compat_drop"],
                 fault=fault,
-                bin=bin_of(scores["drop"], bins),
+                bin=bin_of(scores["drop"], campaign.bins),
                 verdicts=tuple(map(ObjectVerdict.read, scores["verdicts"])),
                 added=scores["added"],
-                score=None if scores["score"] is None else Score(*scores["score"]).percent,
+                score=score,
                 seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
                 found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
+                unseen=_unseen(row, base_score, clean, least),
             )
         )
     return cases

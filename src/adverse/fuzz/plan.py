@@ -6,6 +6,7 @@ a mutation. The best SUT is the one with the highest mean score over all frames.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -177,6 +178,14 @@ def _shares(file: StudyFile, mutations: Sequence[str]) -> dict[str, float]:
             wanted=", ".join(mutations),
             fix="Write quota: equal, or a number for each, for example {change_color: 1, add_car: 2}.",
         )
+    for name, share in quota.items():
+        if not 0 < share < math.inf:
+            raise StudyError(
+                "a quota must be a number above 0",
+                where=file.where("fuzz", "quota"),
+                got=f"{name}: {share:g}",
+                fix=f"Leave {name} out of mutations: and quota: if it is to get no tests.",
+            )
     return {name: quota[name] for name in mutations}
 
 

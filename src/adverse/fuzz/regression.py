@@ -5,7 +5,10 @@ replay, or two replays. A test fails if the score falls, an object is wrong, or 
 
 All of that is against the SUT's own answer to the base. So a SUT that sees nothing in the base has nothing to
 lose: what it does not find in the test, though the other SUT found it in the base, makes the test "base
-lost", neither passing nor fixed.
+lost", neither passing nor fixed. Two versions of a system always score somewhat differently, so a score
+alone makes a base lost only if it is lower by what the campaign calls the worst kind of drop, and a failure
+by score is not fixed where the picture scores no higher than it did when it failed. The clean scores of both
+are told apart from the tests.
 """
 
 from __future__ import annotations
@@ -22,14 +25,15 @@ from adverse.fuzz.compare import difference_of_ratios
 from adverse.fuzz.folder import FinishedCampaign
 from adverse.fuzz.objects import least_overlap
 from adverse.fuzz.outcome import CampaignOutcome, Case
-from adverse.fuzz.scoring import Bins, least_drop
-from adverse.text import counted
+from adverse.fuzz.scoring import Bins, worst_drop
+from adverse.text import counted, shown
 
 Change = Literal["new", "base lost", "still failing", "fixed", "passing"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 WORSE: tuple[Change, ...] = ("new", "base lost")
 """What makes a regression."""
 FAILING: tuple[Change, ...] = (*WORSE, "still failing")
+THE_OTHER = "the SUT before"
 SAME_RULES = (
     "task",
     "targets",
@@ -140,16 +144,19 @@ def why_failed(test: Case) -> str:
 def base_lost(before: Case, after: Case, *, task: str, bins: Bins) -> str:
     """Return what a test asks by the one SUT's answer to the base and the other does not reach, in words.
 
-    It asks for the objects that were found in the base and still show, for a score of the picture hardly
-    below that of the base, and for no phantom where there was one.
+    It asks for the objects that were found in the base and still show, for no phantom where there was one,
+    for a score that is not below that of the base by the worst kind of drop, and, where the test failed by
+    its score, for a higher one.
     """
-    words = []
+    words: list[str] = []
+    if after.fault is not None:
+        return ""
     if after.seen is not None:
         least = least_overlap(task)
         gone = [name for name in before.found_before if after.seen.overlap.get(name, 1.0) < least]
         if gone:
             words.append(
-                f"{counted(len(gone), 'object')} not found, in the base neither, that the other found there"
+                f"{counted(len(gone), 'object')} not found, mutated or not, that {THE_OTHER} found unmutated"
             )
         again = [
             verdict
@@ -157,12 +164,25 @@ def base_lost(before: Case, after: Case, *, task: str, bins: Bins) -> str:
             if verdict.kind == "phantom" and after.seen.phantom_at(verdict.class_name, verdict.box)
         ]
         words += [
-            f"a {verdict.class_name} still appears where there is none, in the base too" for verdict in again
+            f"a {verdict.class_name} still appears where there is none, mutated or not" for verdict in again
         ]
     was, now = before.clean, after.score
-    if was is not None and now is not None and was - now >= least_drop(bins):
-        words.append(f"scores {now:.2f} %, its base scored {was:.2f} % with the other")
+    if was is not None and now is not None and was - now >= worst_drop(bins):
+        words.append(f"scores {now:.2f} %; {THE_OTHER} scored {was:.2f} % unmutated")
+    elif before.bin and before.score is not None and now is not None and now <= before.score:
+        words.append(f"scores {now:.2f} %, not above the {before.score:.2f} % with which {THE_OTHER} failed")
+    if not words and after.unseen and not before.unseen:
+        words.append(after.unseen)
     return "; ".join(words)
+
+
+def not_compared(before: CampaignOutcome, after: CampaignOutcome, compared: Sequence[SuiteComparison]) -> str:
+    """Return which SUTs of either campaign are in no pair, in words; empty if there are none."""
+    first = [sut for sut in before.suts if sut not in {pair.before for pair in compared}]
+    second = [sut for sut in after.suts if sut not in {pair.after for pair in compared}]
+    sides = (("first", first), ("second", second))
+    parts = [f"{', '.join(map(shown, names))} (of the {which} campaign)" for which, names in sides if names]
+    return f"Not compared: {'; '.join(parts)}." if parts else ""
 
 
 def compare_suites(

@@ -136,6 +136,11 @@ def least_drop(bins: Bins) -> float:
     return min(bins.values())
 
 
+def worst_drop(bins: Bins) -> float:
+    """Return the percentage points from which on a drop is of the worst kind."""
+    return max(bins.values())
+
+
 def bin_range(name: str, bins: Bins) -> str:
     """Return from where to where a kind goes.
 

@@ -293,8 +293,9 @@ class _Cityscapes:
         self.table = np.zeros(2**16, np.uint8)
         for label, name in names.items():
             self.table[label] = ids.get(name, 0)
-        unknown = sorted({name for name in names.values() if name not in ids})
-        self.notes = [f"void, as Cityscapes has no such class: {', '.join(unknown)}"] if unknown else []
+        self.unknown = {label: name for label, name in names.items() if name not in ids}
+        self.lost: set[str] = set()
+        self.notes: list[str] = []
         self.places = {kind: out / kind / "val" / "fuzz" for kind in ("leftImg8bit", "gtFine")}
         for place in self.places.values():
             place.mkdir(parents=True)
@@ -302,6 +303,9 @@ class _Cityscapes:
     def add(self, test: SuiteTest) -> str:
         """Write the files of a test."""
         labels = self.table[test.labels]
+        if self.unknown:
+            there = np.unique(test.labels).tolist()
+            self.lost |= {self.unknown[label] for label in there if label in self.unknown}
         instances = labels.astype(np.uint16)
         count: dict[int, int] = {}
         for instance in np.unique(test.instances[test.instances > 0]).tolist():
@@ -317,4 +321,6 @@ class _Cityscapes:
         return image.relative_to(self.out).as_posix()
 
     def end(self) -> None:
-        """Nothing is left to write."""
+        """Note which classes that are there became void."""
+        if self.lost:
+            self.notes.append(f"void, as Cityscapes has no such class: {', '.join(sorted(self.lost))}")

@@ -389,13 +389,20 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
             f"{points_words(campaign.bins)} or more; distinct frames among them: {frames}.{silent}"
         )
         wrong = [test for test in outcome.tests[sut] if test.verdicts]
-        kinds = Counter(verdict.kind for test in wrong for verdict in test.verdicts)
+        kinds = Counter(kind for test in wrong for kind in {verdict.kind for verdict in test.verdicts})
         words = ", ".join(f"{kinds[kind]} {head}" for kind, head in zip(KINDS, OBJECT_HEADS, strict=True))
         small = sum(test.bin is None for test in wrong)
         lines.append(
-            f"{shown(sut)}: {len(wrong)} tests have a wrong object ({words}); {small} of them hardly move "
-            "the score."
+            f"{shown(sut)}: {counted(len(wrong), 'test')} with a wrong object ({words}); {small} of them "
+            "hardly move the score."
         )
+        unseen = sum(bool(test.says_nothing and test.unseen) for test in outcome.tests[sut])
+        if unseen:
+            lines.append(
+                f"{shown(sut)}: {counted(unseen, 'test')} without a failure that "
+                f"{'says' if unseen == 1 else 'say'} nothing: most of the unmutated frame is wrong, or "
+                "what is repainted, or any object at all, is not found in it."
+            )
     if campaign.replays is None:
         lines.append(
             f"{outcome.duplicates} of {counted(outcome.draws, 'draw')} gave no test, as what the few frames "

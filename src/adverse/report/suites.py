@@ -27,10 +27,11 @@ class PicturedChange:
     views: tuple[FailureView, ...]
 
 
-def suite_headline(comparisons: Sequence[SuiteComparison]) -> str:
-    """Return the answer, a line for each SUT: what got worse, first."""
-    several = len(comparisons) > 1
-    return "\n".join((f"{_pair(each)}: " if several else "") + _headline(each) for each in comparisons)
+def suite_headline(comparisons: Sequence[SuiteComparison], left_out: str = "") -> str:
+    """Return the answer, a line for each SUT: what got worse, first; then who was not compared."""
+    several = len(comparisons) > 1 or bool(left_out)
+    lines = [(f"{_pair(each)}: " if several else "") + _headline(each) for each in comparisons]
+    return "\n".join([*lines, *([left_out] if left_out else [])])
 
 
 def _headline(compared: SuiteComparison) -> str:
@@ -40,7 +41,7 @@ def _headline(compared: SuiteComparison) -> str:
     if new:
         worse = f"{counted(new, 'test')} that passed before {'fails' if new == 1 else 'fail'} now"
     if lost:
-        worse += f"; {lost} base lost (the unmutated frame already lacks what the SUT before found in it)"
+        worse += f"; {lost} base lost (lacking, mutated or not, what the SUT before had)"
     clean = compared.clean_scores
     scores = (
         "" if clean is None else f" Clean score of the base frames: {clean[0]:.2f} %, now {clean[1]:.2f} %."
@@ -90,7 +91,7 @@ def changes_in_terminal(comparisons: Sequence[SuiteComparison]) -> Table:
     return changes_table(comparisons, most=IN_TERMINAL).only("change", *whose, "mutation", "why", "recipe")
 
 
-def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder) -> str:
+def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder, left_out: str = "") -> str:
     """Return the page: the answer, the tables, and pictures of what fails now."""
     pictures = FailurePictures(after)
     chosen = [
@@ -111,7 +112,7 @@ def suites_page(comparisons: Sequence[SuiteComparison], after: CampaignFolder) -
     return rendered(
         "suites.html",
         title=shown(after.path.name),
-        headline=suite_headline(comparisons),
+        headline=suite_headline(comparisons, left_out),
         tables=[suites_table(comparisons), changes_table(comparisons)],
         items=items,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,13 +21,23 @@ from adverse.fuzz.outcome import (
     weights_text,
 )
 from adverse.fuzz.regression import WORSE, Change, SuiteComparison, compare_suites, is_failure, why_failed
+from adverse.fuzz.scoring import least_drop
 from adverse.fuzz.verify import open_campaign
 from adverse.requirements.rules import KIND, PAGE
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.strict_yaml import Where, read_yaml, tuples, validated
+from adverse.text import counted
 
 Measure = Literal[
-    "failures", "failures_per_1000", "missed", "lost", "phantom", "faults", "new_failures", "still_failing"
+    "failures",
+    "failures_per_1000",
+    "missed",
+    "lost",
+    "phantom",
+    "faults",
+    "new_failures",
+    "still_failing",
+    "clean_drop",
 ]
 WORDS: dict[str, str] = {
     "failures": "number of failing tests",
@@ -37,8 +48,9 @@ WORDS: dict[str, str] = {
     "faults": "number of tests without an answer",
     "new_failures": "number of tests that fail and passed before, or lost their base,",
     "still_failing": "number of tests that still fail, or lost their base,",
+    "clean_drop": "percentage points by which the mean clean score of the base frames fell",
 }
-AGAINST = ("new_failures", "still_failing")
+AGAINST = ("new_failures", "still_failing", "clean_drop")
 
 
 class SuiteRule(BaseModel):
@@ -62,7 +74,7 @@ class SuiteRule(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> SuiteRule:
         if (self.measure in AGAINST) != (self.against is not None):
-            raise ValueError(f"against: a campaign is for {' and '.join(AGAINST)}, and they need it")
+            raise ValueError(f"against: a campaign is for {', '.join(AGAINST)}, and they need it")
         if self.measure == "failures_per_1000" and self.at_most == 0 and self.bound != "point":
             raise ValueError("no number of tests shows that a rate is 0; write measure: failures")
         return self
@@ -99,12 +111,11 @@ def each_test(outcome: CampaignOutcome, compared: Sequence[SuiteComparison] = ()
     }
     for sut in outcome.suts:
         for test in outcome.tests[sut]:
-            open_ = test.fault is None and test.drop is None and not test.verdicts
             fails = is_failure(test) or (sut, test.key) in lost
-            state = Outcome.FAIL if fails else Outcome.INCONCLUSIVE if open_ else Outcome.PASS
-            why = why_failed(test) or lost.get((sut, test.key), "nothing in it is judged" if open_ else "")
+            state = Outcome.FAIL if fails else Outcome.INCONCLUSIVE if test.says_nothing else Outcome.PASS
+            why = why_failed(test) or lost.get((sut, test.key), test.says_nothing)
             name = f"{sut}: {test.mutation} on {test.base}, {test.key[:12]}"
-            words = f"{test.mutation} on {test.base} changes no answer that was right"
+            words = f"points by which {test.mutation} on {test.base} lowers the score, with no object wrong"
             verdicts.append(Verdict(name, words, None, test.drop, None, state, why, sut))
     return verdicts
 
@@ -120,7 +131,12 @@ def _verdicts(outcome: CampaignOutcome, rule: SuiteRule, folder: Path) -> Iterat
             raise StudyError(f"the campaign has no SUT {name!r}", fix=suggestion(name, outcome.suts))
     for sut in rule.sut or outcome.suts:
         tests = [test for test in outcome.tests[sut] if rule.mutation in (None, test.mutation)]
-        value, interval, why = _measured(outcome, rule, sut, tests, folder)
+        if not tests:
+            measured = Measured(None, why="there is no such test")
+        elif rule.against is not None:
+            measured = _changed(outcome, rule, sut, tests, folder)
+        else:
+            measured = _measured(outcome, rule, sut, tests)
         of = f" of {sut}" + (f" under {rule.mutation}" if rule.mutation else "")
         if rule.measure == "failures_per_1000" and rule.mutation is None:
             of += f" ({weights_text(outcome.weights(sut))})"
@@ -128,73 +144,122 @@ def _verdicts(outcome: CampaignOutcome, rule: SuiteRule, folder: Path) -> Iterat
         name = rule.name or words
         if rule.name and len(rule.sut or outcome.suts) > 1:
             name = f"{rule.name}: {sut}"
-        state, reason = _decided(rule, value, interval, why)
-        remarks = (why,) if rule.against is not None and value is not None and why else ()
-        yield Verdict(name, words, rule.at_most, value, interval, state, reason, sut, remarks)
+        state, reason = _decided(rule, measured)
+        remarks = measured.remarks
+        yield Verdict(
+            name, words, rule.at_most, measured.value, measured.interval, state, reason, sut, remarks
+        )
 
 
-def _measured(
-    outcome: CampaignOutcome, rule: SuiteRule, sut: str, tests: Sequence[Case], folder: Path
-) -> tuple[float | None, Interval | None, str]:
-    if not tests:
-        return None, None, "there is no such test"
-    if rule.against is not None:
-        return _changed(outcome, rule, sut, tests, folder)
-    if rule.measure == "failures_per_1000":
-        failing = [is_failure(test) for test in tests]
-        if rule.mutation is None:
-            interval = mixed_per_1000(tests, failing, outcome.weights(sut))
-        else:
-            interval = rate_per_1000(tests, failing)
-        return interval.value, interval, interval.why
-    if rule.measure in KINDS:
-        return float(sum(rule.measure in {v.kind for v in test.verdicts} for test in tests)), None, ""
-    counts = is_failure if rule.measure == "failures" else _is_fault
-    return float(sum(map(counts, tests))), None, ""
+@dataclass(frozen=True)
+class Measured:
+    """What a rule is about: its value by what is known, and by the worst that open tests could be."""
+
+    value: float | None
+    interval: Interval | None = None
+    why: str = ""
+    """Why there is no value, or a doubtful interval."""
+    worst: float | None = None
+    worst_interval: Interval | None = None
+    open: str = ""
+    """How many tests say nothing, and why; empty if all do."""
+    remarks: tuple[str, ...] = ()
 
 
-def _is_fault(test: Case) -> bool:
-    return test.fault is not None
+def _measured(outcome: CampaignOutcome, rule: SuiteRule, sut: str, tests: Sequence[Case]) -> Measured:
+    """Count what fails; a test that says nothing may be either, and both are looked at."""
+    states = [_state(rule.measure, test) for test in tests]
+    known = [state is True for state in states]
+    worst = [state is not False for state in states]
+    open_ = _open_words([test for test, state in zip(tests, states, strict=True) if state is None])
+    if rule.measure != "failures_per_1000":
+        return Measured(float(sum(known)), worst=float(sum(worst)), open=open_)
+    first, last = (
+        mixed_per_1000(tests, failing, outcome.weights(sut))
+        if rule.mutation is None
+        else rate_per_1000(tests, failing)
+        for failing in (known, worst)
+    )
+    return Measured(first.value, first, first.why, last.value, last, open_)
+
+
+def _state(measure: Measure, test: Case) -> bool | None:
+    """Tell whether a test counts for a measure; None where it says nothing."""
+    if measure == "faults":
+        return test.fault is not None
+    if measure in KINDS:
+        if any(verdict.kind == measure for verdict in test.verdicts):
+            return True
+        if measure == "missed" and not test.mutation.startswith("add_"):
+            return False
+        blind = measure == "lost" and test.unseen
+        return None if test.fault is not None or blind else False
+    return True if is_failure(test) else None if test.says_nothing else False
+
+
+def _open_words(tests: Sequence[Case]) -> str:
+    silent = sum(test.fault is not None for test in tests)
+    unseen = sum(test.fault is None and bool(test.unseen) for test in tests)
+    parts = (
+        (silent, "without an answer"),
+        (unseen, "as the SUT does not see the unmutated frame or object"),
+        (len(tests) - silent - unseen, "as nothing in them is judged"),
+    )
+    said = "; ".join(f"{count} {words}" for count, words in parts if count)
+    return f"{counted(len(tests), 'test')} may be either, {said}" if tests else ""
 
 
 def _changed(
     outcome: CampaignOutcome, rule: SuiteRule, sut: str, tests: Sequence[Case], folder: Path
-) -> tuple[float | None, Interval | None, str]:
+) -> Measured:
     place = folder / (rule.against or "")
     other = read_outcome(open_campaign(place))
     pairs = {sut: sut} if sut in other.suts else {}
     if not pairs and len(other.suts) == 1:
         pairs = {other.suts[0]: sut}
     if not pairs:
-        return None, None, f"{rule.against} has no SUT {sut!r}"
+        return Measured(None, why=f"{rule.against} has no SUT {sut!r}")
     (compared,) = compare_suites(other, outcome, suts=pairs)
     shared = [test for test in compared.tests if rule.mutation in (None, test.after.mutation)]
     if not shared:
-        return None, None, f"{rule.against} has no such test"
-    new = rule.measure == "new_failures"
-    changes: tuple[Change, ...] = WORSE if new else ("still failing", "base lost")
-    counts = [test for test in shared if test.change in changes and (new or is_failure(test.before))]
+        return Measured(None, why=f"{rule.against} has no such test")
     others = len(tests) - len(shared)
     why = [f"compared with {old!r} there" for old in pairs if old != sut]
     why += [f"{others} of {len(tests)} tests are not there, and not counted"] if others else []
+    clean = replace(compared, tests=tuple(shared)).clean_scores
+    if rule.measure == "clean_drop":
+        if clean is None:
+            return Measured(None, why="no base frame has a score on both sides")
+        why.append(f"{clean[0]:.2f} % there, {clean[1]:.2f} % here")
+        return Measured(clean[0] - clean[1], worst=clean[0] - clean[1], remarks=("; ".join(why),))
+    new = rule.measure == "new_failures"
+    changes: tuple[Change, ...] = WORSE if new else ("still failing", "base lost")
+    asked = [test for test in shared if new or is_failure(test.before)]
+    counts = [test for test in asked if test.change in changes]
+    unknown = [
+        test.after for test in asked if test.change in ("passing", "fixed") and test.after.says_nothing
+    ]
     lost = sum(test.change == "base lost" for test in counts)
-    why += (
-        [f"{lost} of them base lost: the unmutated frame lacks what was found there before"] if lost else []
-    )
-    return float(len(counts)), None, "; ".join(why)
+    why += [f"{lost} of them base lost: mutated or not, it lacks what was found there before"] if lost else []
+    if clean is not None and clean[0] - clean[1] >= least_drop(outcome.campaign.bins):
+        why.append(
+            f"the clean score of {sut} on the base frames fell from {clean[0]:.2f} to {clean[1]:.2f} %"
+        )
+    worst = float(len(counts) + len(unknown))
+    remarks = ("; ".join(why),) if why else ()
+    return Measured(float(len(counts)), worst=worst, open=_open_words(unknown), remarks=remarks)
 
 
-def _decided(
-    rule: SuiteRule, value: float | None, interval: Interval | None, why: str
-) -> tuple[Outcome, str]:
-    if value is None:
-        return Outcome.INCONCLUSIVE, why
-    if interval is None or rule.bound == "point":
-        return (Outcome.PASS if value <= rule.at_most else Outcome.FAIL), ""
-    if interval.low is None or interval.high is None:
-        return Outcome.INCONCLUSIVE, f"no interval: {why}"
-    if interval.high <= rule.at_most:
-        return Outcome.PASS, why
-    if interval.low > rule.at_most:
+def _decided(rule: SuiteRule, measured: Measured) -> tuple[Outcome, str]:
+    value, interval, worst, high = measured.value, measured.interval, measured.worst, measured.worst_interval
+    if value is None or worst is None:
+        return Outcome.INCONCLUSIVE, measured.why
+    least, most, why, open_ = value, worst, "", measured.open
+    if interval is not None and high is not None and rule.bound != "point":
+        if interval.low is None or high.high is None:
+            return Outcome.INCONCLUSIVE, f"no interval: {measured.why or high.why}"
+        least, most, why = interval.low, high.high, measured.why
+        open_ = "; ".join(filter(None, ("the limit lies within the interval", open_)))
+    if least > rule.at_most:
         return Outcome.FAIL, why
-    return Outcome.INCONCLUSIVE, "the limit lies within the interval"
+    return (Outcome.PASS, why) if most <= rule.at_most else (Outcome.INCONCLUSIVE, open_)

@@ -254,7 +254,7 @@ class FuzzSection(_Section):
     prune_below: Annotated[float, Field(ge=0, le=100)] = 95.0
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     judged_as: dict[str, str] = {}
-    quota: Literal["equal"] | dict[str, Positive] = "equal"
+    quota: Literal["equal"] | dict[str, float] = "equal"
     bins: dict[str, Annotated[float, Field(gt=0, le=100)]] = {
         "moderate": 1.0,
         "significant": 5.0,
