@@ -60,7 +60,7 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     scarce = nothing["a"]._replace(interval={**(nothing["a"].interval or {}), "logs": 16})
     (chip,) = cost_banner(head(fog={"a": scarce}), 33).chips
     assert chip.words == "Too few logs to tell: 16 of 33 logs", "those that show somebody, or nobody"
-    assert chip.detail == "fog: a keeps 0% (0 to 100), too wide to rely on; add logs"
+    assert chip.detail == "fog: a keeps 0% (0 to 100); add logs"
     assert [other.words for other in others] == ["mud", "rain"]
     assert cost_banner(head(), 4).chips == ()
     harmless = {"a": kept(1.0, 0.51, 1.0)}

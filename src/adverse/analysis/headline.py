@@ -15,7 +15,15 @@ from adverse.analysis.choices import best_sut
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY
 from adverse.analysis.results import Summary
 from adverse.store.run import Run
-from adverse.text import OPTION_WORDS, UNITS, WORST_CASES, option_value, stem_and_unit
+from adverse.text import (
+    OPTION_WORDS,
+    UNITS,
+    WORST_CASES,
+    family_words,
+    mutation_words,
+    option_value,
+    stem_and_unit,
+)
 from adverse.types import Setting
 
 MOST_SETTINGS = 10
@@ -134,7 +142,7 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         shown = [
             (
                 family,
-                names[ids[0]] if len(ids) == 1 else plain_words(family),
+                names[ids[0]] if len(ids) == 1 else family_words(family),
                 len(ids),
                 _of(families, "family", family),
             )
@@ -213,19 +221,11 @@ def setting_names(run: Run) -> dict[str, str]:
     return names
 
 
-def plain_words(family: str) -> str:
-    """Return the name of a family as one reads it.
-
-    >>> plain_words("gaussian_blur+haze")
-    'gaussian blur + haze'
-    """
-    return family.replace("_", " ").replace("+", " + ")
-
-
 def _step_words(mutation: str, options: Mapping[str, Any], *, named: bool | None = None) -> str:
-    named = len(options) > 1 if named is None else named
+    plain, option = mutation_words(mutation)
+    named = bool(option) or (len(options) > 1 if named is None else named)
     words = [_option_words(name, value, named=named) for name, value in options.items()]
-    return f"{plain_words(mutation)} {', '.join(words)}".strip()
+    return f"{plain} {', '.join(words)}".strip()
 
 
 def _option_words(name: str, value: object, *, named: bool) -> str:

@@ -131,7 +131,7 @@ def cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banner
         doubt = Chip(
             "?",
             f"Too few logs to tell: {f'{behind} of ' if behind < logs else ''}{counted(logs, 'log')}",
-            f"{example}, too wide to rely on; add logs",
+            f"{example}; add logs",
             "doubt",
         )
         chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
