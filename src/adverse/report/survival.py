@@ -110,8 +110,10 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
         )
         for number, sut in enumerate(drawn)
     )
-    drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     words = _measure_words(head, summary)
+    if any(row.settings > 1 for row in rows):
+        words += " At the worst strength of each."
+    drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     shares = [one.share for row in rows for sut in drawn if (one := row.by_sut.get(sut))]
     if any(share is not None and share > OVER_THE_EDGE for share in shares):
         words += " More than 100% is drawn at the edge."
