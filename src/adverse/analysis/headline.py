@@ -63,6 +63,10 @@ class Survival(NamedTuple):
         return "clean is 0" if self.status == "ok" else self.status
 
 
+FAILED = Survival(None, None, None, "failed", None)
+"""What is known of a SUT that failed on every image."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A mutation, at one strength or at its worst, and what every SUT keeps under it."""
@@ -132,6 +136,13 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
     value, share = ("robust_area", "robustness") if detection else (str(summary.data["metric"]), "share")
     rows = [row for row in summary.rows if not detection or row["level"] == level]
     families = [row for row in summary.data.get("families", ()) if not detection or row["level"] == level]
+    failed = summary.failed_everywhere
+
+    def survivals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Survival]:
+        return {
+            str(row["sut"]): FAILED if row["sut"] in failed else _survival(row, value, share) for row in rows
+        }
+
     single = len(run.mutations) <= MOST_SETTINGS
     names = setting_names(run)
     if single:
@@ -148,12 +159,9 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
             )
             for family, ids in run.families.items()
         ]
-    conditions = [
-        Condition(name, words, count, {str(row["sut"]): _survival(row, value, share) for row in mine})
-        for name, words, count, mine in shown
-    ]
+    conditions = [Condition(name, words, count, survivals(mine)) for name, words, count, mine in shown]
     worst = [
-        Condition(name, words, 0, {str(row["sut"]): _survival(row, value, share) for row in mine})
+        Condition(name, words, 0, survivals(mine))
         for name, words in WORST_CASES.items()
         if (mine := _of(rows, "setting", name))
     ]
@@ -162,12 +170,12 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         for row in rows
         if row["group"] == "baseline"
     }
-    clean |= dict.fromkeys(summary.failed_everywhere)
+    clean |= dict.fromkeys(failed)
     plain = [row for row in rows if row["group"] == "baseline"]
     incomplete = frozenset(str(row["sut"]) for row in plain if row["status"] == "incomplete")
     ordered = tuple(sorted(conditions, key=lambda one: one.mean))
     name = f"{'area' if detection else value}_interval"
-    intervals = {str(row["sut"]): row.get(name) for row in plain}
+    intervals = {str(row["sut"]): row.get(name) for row in plain if row["sut"] not in failed}
     return Headline(level, clean, ordered, tuple(worst), incomplete, intervals)
 
 

@@ -17,12 +17,14 @@ from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
 from adverse.report.run_tables import area_words, level_label, marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.requirements.rules import Rule
-from adverse.text import SCORE_WORDS, counted, short_words, shown
+from adverse.text import SCORE_WORDS, apart, counted, short_words, shown
 
 MOST_SUTS, MOST_ROWS, FEW_SUTS = 5, 10, 3
 ROW_PX, CHART_PX, LEGEND_PX = 14, 405, 22
 ABREAST = 2
 """Names of SUTs that stand beside each other above the chart."""
+SHORT_NAME, LONGEST_NAME = 18, 44
+"""Characters of names that have room beside each other, and of one that has a line of its own."""
 OVER_THE_EDGE = 1.005
 """A share that is read as more than 100%."""
 WIDTHS = {"wide": (640, 204), "narrow": (372, 150)}
@@ -90,7 +92,9 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn = suts[:MOST_SUTS]
-    room = CHART_PX - LEGEND_PX * -(-(len(drawn) + 1) // ABREAST)  # the last says what the lines are
+    names = apart([marked_name(summary, sut) for sut in drawn], longest=LONGEST_NAME)
+    abreast = ABREAST if max(map(len, names), default=0) <= SHORT_NAME else 1
+    room = CHART_PX - LEGEND_PX * -(-(len(drawn) + 1) // abreast)  # the last says what the lines are
     most = min(MOST_ROWS, room // _row_px(len(drawn)))
     rows = head.conditions[:most]
     left_out = [
@@ -103,7 +107,7 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     ]
     legend = tuple(
         (
-            shown(marked_name(summary, sut)),
+            names[number],
             COLOURS[number],
             number % 3,
             _clean_words(head, sut, summary.data["counts"][sut]),
