@@ -16,8 +16,11 @@ import pytest
 from PIL import Image as PillowImage
 
 import adverse
+from adverse.analysis.choices import best_sut
+from adverse.analysis.headline import FAILED, headline
 from adverse.cli import main
 from adverse.errors import StudyError
+from adverse.report.answer import choices
 from adverse.study.engines import Stop
 from adverse.types import Detections, Image
 from analysis.test_results import run, write_images
@@ -148,6 +151,13 @@ def test_a_detector_that_always_fails_is_warned_of(study: Path, tmp_path: Path) 
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert not failed.trusted
+    # its 0 is no result: nobody is best beside it, and nothing of it survives or is lost
+    assert choices(failed.summary, failed.run) == []
+    head = headline(failed.summary, failed.run, "image/ROC_A").conditions
+    assert [one.by_sut["broken"] for one in head] == [FAILED]
+    assert head[0].by_sut["bright"] != FAILED
+    best = best_sut(failed.summary, "image/ROC_A", "identity")
+    assert best is None or best.equals == ("bright",)
 
 
 @pytest.fixture

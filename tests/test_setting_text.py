@@ -14,7 +14,9 @@ from adverse.text import setting_id, setting_text
     ("setting", "words"),
     [
         ("gaussian_blur(sigma_px=3)", "gaussian blur 3 px"),
-        ("c.fog(severity=3)", "c.fog 3"),
+        ("c.fog(severity=3)", "fog severity 3"),
+        ("t.jpeg(strength=0.3) @ log", "jpeg strength 0.3 (the same over a log)"),
+        ("c.fog(level=3)", "c.fog level=3"),
         ("haze(beta=0.1)", "haze beta 0.1"),
         ("haze(color=(1, 2, 3), visibility_m=98)", "haze color (1, 2, 3), visibility 98 m"),
         ("mine(near_m=5)", "mine near 5 m"),

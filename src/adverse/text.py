@@ -39,6 +39,8 @@ UNITS = {
 """Units at the end of an option's name, and how they are written."""
 OPTION_WORDS = {"kappa": "blur"}
 """Options that are named after a letter of an equation, in a word."""
+SUITES = {"c.": "severity", "t.": "strength"}
+"""How mutations of a suite begin, and the option they have in common, by which they are told from others."""
 NAMELESS = (
     *("alpha", "channel", "coverage", "fraction", "length_px", "quality", "rate_mm_h", "scale"),
     *("severity", "sigma_px", "stops", "strength", "veiling_ratio", "visibility_m"),
@@ -129,6 +131,8 @@ def setting_text(setting: object, *, longest: int | None = LONGEST) -> str:
     ('clean', 'worst case', 'haze 98 m')
     >>> setting_text("defocus(focus_m=5, kappa=2.8) + gaussian_blur(sigma_px=3)")
     'defocus focus 5 m, blur 2.8 + gaussian blur 3 px'
+    >>> setting_text("c.fog(severity=3)")
+    'fog severity 3'
     """
     words = {BASELINE: CLEAN, **WORST_CASES}
     text = words.get(str(setting)) or shown(_id_words(str(setting)), longest=None)
@@ -181,11 +185,34 @@ def _id_words(setting: str) -> str:
     return words if whole == setting else f"{words} (the same over a log)"
 
 
+def mutation_words(mutation: str) -> tuple[str, str]:
+    """Return a mutation's name in words, and the option that must be named beside it; empty as a rule.
+
+    >>> mutation_words("gaussian_blur"), mutation_words("c.gaussian_blur")
+    (('gaussian blur', ''), ('gaussian blur', 'severity'))
+    """
+    option = SUITES.get(mutation[:2], "")
+    return (mutation[2:] if option else mutation).replace("_", " "), option
+
+
+def family_words(family: str) -> str:
+    """Return the name of a family of settings as one reads it.
+
+    >>> family_words("gaussian_blur+haze"), family_words("c.fog")
+    ('gaussian blur + haze', 'fog (severity)')
+    """
+    steps = [mutation_words(step) for step in family.split("+")]
+    return " + ".join(f"{name} ({option})" if option else name for name, option in steps)
+
+
 def _step_words(mutation: str, options: str) -> str:
     found = OPTION.findall(options)
-    named = len(found) > 1 or any(name not in NAMELESS for name, _ in found)
+    words, option = mutation_words(mutation)
+    if option and option not in dict(found):
+        return f"{mutation} {options}".strip()
+    named = bool(option) or len(found) > 1 or any(name not in NAMELESS for name, _ in found)
     values = ", ".join(option_value(name, value, named=named) for name, value in found)
-    return f"{mutation.replace('_', ' ')} {values}".strip()
+    return f"{words} {values}".strip()
 
 
 def seen(text: str) -> str:

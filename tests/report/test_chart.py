@@ -17,9 +17,9 @@ from adverse.report.chart import (
     Mark,
     Panel,
     PanelSize,
-    interval_bar,
     time_panel,
 )
+from adverse.report.interval_bar import interval_bar
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -15,9 +15,11 @@ from PIL import ImageDraw
 from playwright.sync_api import Browser
 
 from adverse.analysis.failed_stop import MOMENTS_HZ, Moment, failed_stop, moments
+from adverse.analysis.results import read_summary
 from adverse.report import film as film_module
 from adverse.report.film import HOLD_S, MOST_BYTES, Film, film_of, numbers
-from adverse.report.page import FILM, write_report
+from adverse.report.first_screen import first_screen
+from adverse.report.page import FILM, hazards_of, write_report
 from adverse.report.pictures import Looker
 from adverse.store.finished_run import finished
 from adverse.store.seal_list import read_seals
@@ -110,19 +112,29 @@ def test_somebody_whose_distance_is_not_known_is_in_sight(
 
 
 def test_people_marked_ignore_are_drawn_and_told(looker: Looker, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert made(looker).legend == "White: people. Orange: detections."
+    people, ignored, found = ("truth", "people"), ("ignored", "marked ignore"), ("found", "detected")
+    assert made(looker).legend == (people, found)
     truth = looker.store.truth
     nobody = replace(truth, ignore=np.ones_like(truth.ignore))
     known = failed_stop(looker.store)
     monkeypatch.setattr(film_module, "failed_stop", lambda _store: known)
     monkeypatch.setitem(vars(looker.store), "truth", nobody)
-    assert made(looker).legend == "White: people (grey: marked ignore). Orange: detections."
+    assert made(looker).legend == (people, ignored, found)
 
 
-def test_the_caption_says_of_how_many_it_is_one(looker: Looker) -> None:
+def test_the_caption_says_of_how_many_it_is_one_and_a_driven_first_screen_has_few_words(
+    looker: Looker,
+) -> None:
     failed = failed_stop(looker.store)
     assert failed is not None
-    assert f"1 of {failed.of} lost stop" in made(looker).words
+    caption = made(looker).words
+    assert f"1 of {failed.of} lost stop" in caption
+    summary, run = read_summary(looker.store), looker.store.run
+    first = first_screen(summary, run, {}, None, hazards_of(looker))
+    assert first.stops is not None
+    words = [caption, first.stop_words, first.untested, *(figure.words for figure in first.figures[:1])]
+    prose = [word for word in " ".join(words).split() if any(letter.isalpha() for letter in word)]
+    assert 20 < len(prose) <= 50, words  # ten more are links and "Not tested"
 
 
 def test_quality_falls_until_the_film_is_small_enough(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
-from adverse.report.banner import Chip, cost_banner, verdict_banner
+from adverse.report.banner import Chip, cost_banner, recall_falls, verdict_banner
 from adverse.report.first_screen import _cautions
 from adverse.report.survival import Limit, _clean_words, _parts, limits_of
 from adverse.requirements.rules import Rule
@@ -60,7 +62,7 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     scarce = nothing["a"]._replace(interval={**(nothing["a"].interval or {}), "logs": 16})
     (chip,) = cost_banner(head(fog={"a": scarce}), 33).chips
     assert chip.words == "Too few logs to tell: 16 of 33 logs", "those that show somebody, or nobody"
-    assert chip.detail == "fog: a keeps 0% (0 to 100), too wide to rely on; add logs"
+    assert chip.detail == "fog: a keeps 0% (0 to 100); add logs"
     assert [other.words for other in others] == ["mud", "rain"]
     assert cost_banner(head(), 4).chips == ()
     harmless = {"a": kept(1.0, 0.51, 1.0)}
@@ -73,6 +75,14 @@ def test_where_the_clean_area_is_0_recall_tells_what_is_lost() -> None:
     blind = replace(head(fog={"a": none}), clean={"a": 0.0})
     lost = Chip("", "fog", "a: clean area is 0, recall falls from 1.00 to 0.46", "")
     assert cost_banner(blind, 40, [lost]).chips == (lost,)
+
+
+def test_where_every_image_failed_the_banner_says_that() -> None:
+    counts = {"a": {"fault": 4, "ok": 0}, "b": {"fault": 4, "ok": 0}}
+    troubles = [{"status": "fault", "sut": sut, "reason": "boom", "settings": ["identity"]} for sut in counts]
+    run: Any = SimpleNamespace(suts=[SimpleNamespace(name=sut) for sut in counts], mutations=[])
+    summary = Summary({"counts": counts, "troubles": troubles})
+    assert [chip.words for chip in recall_falls(summary, run)] == ["Every system failed on every image"]
 
 
 def test_what_figures_do_not_show_stands_beside_them() -> None:

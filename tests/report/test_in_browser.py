@@ -46,7 +46,8 @@ def test_it_opens_with_the_answer_and_without_a_complaint(opened: tuple[Page, li
 def test_the_first_screen_says_it_in_few_words(opened: tuple[Page, list[str]]) -> None:
     page, _ = opened
     said = page.eval_on_selector_all(
-        "#answer p", "all => all.filter(e => e.checkVisibility()).map(e => e.innerText).join(' ')"
+        "#answer p, #answer figcaption",
+        "all => all.filter(e => e.checkVisibility()).map(e => e.innerText).join(' ')",
     )
     prose = [word for word in said.split() if any(letter.isalpha() for letter in word)]
     assert 5 < len(prose) <= 60, said

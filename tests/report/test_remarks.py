@@ -8,7 +8,7 @@ import pytest
 
 import adverse
 from adverse.analysis.results import Summary, read_summary
-from adverse.report.remarks import AGAIN, remarks, troubles
+from adverse.report.remarks import AGAIN, caveats, remarks, troubles
 from adverse.store.finished_run import finished
 from analysis.test_context import FRAMES, PERSON_M, STEP_M, perfect, write_drives
 
@@ -64,3 +64,15 @@ def test_the_worst_system_comes_first_and_one_reason_is_said_once() -> None:
         "- * in a table: the SUT failed on some of the images behind the figure",
         "- \u2020 beside a SUT: requests failed or reached nobody, and were sent again",
     ]
+
+
+@pytest.mark.parametrize(("ious", "said"), [([0.7, 0.0, 0.0, None], True), ([0.7, 0.0, None], False)])
+def test_a_mean_over_classes_that_a_segmenter_does_not_know_is_told(
+    ious: list[float | None], *, said: bool
+) -> None:
+    classes = {str(place): iou for place, iou in enumerate(ious)}
+    row = {"sut": "net", "group": "baseline", "per_class": classes}
+    data = {"task": "segmentation", "rows": [row], "sensitivity": {}, "notes": {}}
+    lines = caveats(Summary(data))
+    assert len(lines) == said
+    assert all(line.startswith("- net: an IoU of 0 on clean images for 2 of 3 classes") for line in lines)

@@ -96,7 +96,7 @@ def test_what_a_segmenter_loses_is_drawn_and_named(segmented: Path, monkeypatch:
     monkeypatch.setattr(galleries, "picture", lambda image, **_: drawn.append(image))
     unanswered = galleries.telling_image(looker)
     assert unanswered is not None
-    assert unanswered.words.startswith("mean IoU 0.33 clean, no answer in brightness 0.5. Colours: its")
+    assert unanswered.words.startswith("mean IoU 0.33 clean, no answer under brightness 0.5. Colours: its")
     drawn.clear()
     answered = pq.read_table(segmented / "results" / "objects.parquet")
     answered = answered.filter(pc.greater(answered["score"], 0))

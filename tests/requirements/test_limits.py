@@ -14,6 +14,7 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
+from adverse.requirements import limits_run
 from adverse.requirements.conditions import conditions_of
 from adverse.requirements.gate import check_run
 from adverse.requirements.limits import evaluation, limit_rules, read_limits
@@ -246,6 +247,18 @@ def test_the_command_says_what_is_missing(folder: Path) -> None:
     told = CliRunner().invoke(app, ["limits", str(path)])
     assert isinstance(told.exception, StudyError)
     assert "no limits: section" in str(told.exception)
+
+
+def test_with_json_the_command_prints_that_alone(
+    folder: Path, found: StudyLimits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "told.yaml"
+    path.write_text(json.dumps({"name": "told", "data": {"format": "folder", "root": "data"}}))
+    monkeypatch.setattr(limits_run, "search_limits", lambda *_, **__: found)
+    printed = CliRunner().invoke(app, ["limits", str(path), "--out", str(tmp_path), "--json"])
+    assert printed.exception is None
+    assert printed.stdout == (tmp_path / "limits.json").read_text()
+    assert {row["sut"] for row in json.loads(printed.stdout)} == {"keen", "dull"}
 
 
 @pytest.mark.parametrize(("measure", "certain"), [("robustness", True), ("area", None)])

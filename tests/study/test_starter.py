@@ -82,6 +82,20 @@ def test_a_classifier_and_folders_of_classes_become_a_finished_run(tmp_path: Pat
     assert {row["scores"]["top1"] for row in rows} == {0.5}
 
 
+def test_a_classifier_and_boxes_are_one_error_and_no_study(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The study that was written could not run."""
+    write_data(tmp_path / "data", "person")
+    write_constant(tmp_path / "model.onnx", {"scores": np.array([[0.9, 0.1]], np.float32)})
+    study = tmp_path / "study.yaml"
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(tmp_path / "data"), str(tmp_path / "model.onnx"), "--out", str(study)])
+    assert ended.value.code == 2
+    assert "4 of 4 test frames have none" in capsys.readouterr().err
+    assert not study.exists()
+
+
 def adverse(*words: object) -> Any:
     return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
 

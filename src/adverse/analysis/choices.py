@@ -30,12 +30,18 @@ class Best(NamedTuple):
 def best_sut(summary: Summary, level: str, condition: str) -> Best | None:
     """Return the SUT with the largest area under a condition; None where no area is defined.
 
-    None, too, of a run that stopped early: its SUTs were not shown the same logs.
+    None, too, of a run that stopped early: its SUTs were not shown the same logs. A SUT that failed on every
+    image is left out: its 0 is no result.
     """
     if "stopped_early" in summary.data:
         return None
     rows = {row["sut"]: row for row in summary.rows if (row["level"], row["setting"]) == (level, condition)}
-    areas = {str(sut): float(row["area"]) for sut, row in rows.items() if row["area"] is not None}
+    failed = summary.failed_everywhere
+    areas = {
+        str(sut): float(row["area"])
+        for sut, row in rows.items()
+        if row["area"] is not None and sut not in failed
+    }
     if not areas:
         return None
     first = max(areas, key=lambda sut: areas[sut])

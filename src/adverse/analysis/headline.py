@@ -15,7 +15,15 @@ from adverse.analysis.choices import best_sut
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY
 from adverse.analysis.results import Summary
 from adverse.store.run import Run
-from adverse.text import OPTION_WORDS, UNITS, WORST_CASES, option_value, stem_and_unit
+from adverse.text import (
+    OPTION_WORDS,
+    UNITS,
+    WORST_CASES,
+    family_words,
+    mutation_words,
+    option_value,
+    stem_and_unit,
+)
 from adverse.types import Setting
 
 MOST_SETTINGS = 10
@@ -53,6 +61,10 @@ class Survival(NamedTuple):
     def undefined(self) -> str:
         """Why there is no share, in a word or three."""
         return "clean is 0" if self.status == "ok" else self.status
+
+
+FAILED = Survival(None, None, None, "failed", None)
+"""What is known of a SUT that failed on every image."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,13 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
     value, share = ("robust_area", "robustness") if detection else (str(summary.data["metric"]), "share")
     rows = [row for row in summary.rows if not detection or row["level"] == level]
     families = [row for row in summary.data.get("families", ()) if not detection or row["level"] == level]
+    failed = summary.failed_everywhere
+
+    def survivals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Survival]:
+        return {
+            str(row["sut"]): FAILED if row["sut"] in failed else _survival(row, value, share) for row in rows
+        }
+
     single = len(run.mutations) <= MOST_SETTINGS
     names = setting_names(run)
     if single:
@@ -134,18 +153,15 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         shown = [
             (
                 family,
-                names[ids[0]] if len(ids) == 1 else plain_words(family),
+                names[ids[0]] if len(ids) == 1 else family_words(family),
                 len(ids),
                 _of(families, "family", family),
             )
             for family, ids in run.families.items()
         ]
-    conditions = [
-        Condition(name, words, count, {str(row["sut"]): _survival(row, value, share) for row in mine})
-        for name, words, count, mine in shown
-    ]
+    conditions = [Condition(name, words, count, survivals(mine)) for name, words, count, mine in shown]
     worst = [
-        Condition(name, words, 0, {str(row["sut"]): _survival(row, value, share) for row in mine})
+        Condition(name, words, 0, survivals(mine))
         for name, words in WORST_CASES.items()
         if (mine := _of(rows, "setting", name))
     ]
@@ -154,12 +170,12 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         for row in rows
         if row["group"] == "baseline"
     }
-    clean |= dict.fromkeys(summary.failed_everywhere)
+    clean |= dict.fromkeys(failed)
     plain = [row for row in rows if row["group"] == "baseline"]
     incomplete = frozenset(str(row["sut"]) for row in plain if row["status"] == "incomplete")
     ordered = tuple(sorted(conditions, key=lambda one: one.mean))
     name = f"{'area' if detection else value}_interval"
-    intervals = {str(row["sut"]): row.get(name) for row in plain}
+    intervals = {str(row["sut"]): row.get(name) for row in plain if row["sut"] not in failed}
     return Headline(level, clean, ordered, tuple(worst), incomplete, intervals)
 
 
@@ -213,19 +229,11 @@ def setting_names(run: Run) -> dict[str, str]:
     return names
 
 
-def plain_words(family: str) -> str:
-    """Return the name of a family as one reads it.
-
-    >>> plain_words("gaussian_blur+haze")
-    'gaussian blur + haze'
-    """
-    return family.replace("_", " ").replace("+", " + ")
-
-
 def _step_words(mutation: str, options: Mapping[str, Any], *, named: bool | None = None) -> str:
-    named = len(options) > 1 if named is None else named
+    plain, option = mutation_words(mutation)
+    named = bool(option) or (len(options) > 1 if named is None else named)
     words = [_option_words(name, value, named=named) for name, value in options.items()]
-    return f"{plain_words(mutation)} {', '.join(words)}".strip()
+    return f"{plain} {', '.join(words)}".strip()
 
 
 def _option_words(name: str, value: object, *, named: bool) -> str:

@@ -111,7 +111,7 @@ class Summary:
     @property
     def failed_everywhere(self) -> dict[str, str]:
         """The SUTs that failed on every image that could be shown to them, with their commonest fault."""
-        counts = self.data["counts"].items()
+        counts = self.data.get("counts", {}).items()
         return {sut: self._commonest(sut) for sut, count in counts if count["fault"] and not count["ok"]}
 
     def _commonest(self, sut: str) -> str:

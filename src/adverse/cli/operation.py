@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.options import FinishedRun, Fresh, Quiet, Workers
+from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Workers
 from adverse.cli.runs import StudyPath, interrupts
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from adverse.study.spec import StudyFile
 
@@ -127,6 +127,7 @@ def limits(
     workers: Workers = None,
     fresh: Fresh = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Search the strongest conditions at which rules still hold: the domain to operate in.
 
@@ -134,6 +135,7 @@ def limits(
     Examples:
         adverse limits study.yaml
         adverse limits study.yaml --out runs/limits --workers 4
+        adverse limits study.yaml --json
 
     The study's limits: section names rules and conditions. Each condition is searched by halving, all frames
     at each strength: at most 5 strengths where 12 would be swept. What is not monotone is swept. Writes
@@ -153,7 +155,7 @@ def limits(
 
     file = read_study(study)
     folder = out or file.folder / "runs" / f"{file.study.name}-limits"
-    console = Console(quiet=quiet)
+    console = Console(quiet=quiet or as_json)
     found = _searched(search_limits, file, folder, workers, console, fresh=fresh)
     for rule in found.rules:
         for table in domain_table(found, rule).abreast(SUTS_ABREAST):
@@ -166,9 +168,8 @@ def limits(
     whole = whole_table(found)
     if found.boundaries:
         write_file(folder / "limits-together.csv", together_table(found).csv().encode())
-    for name, text in (("html", render_limits(found)), ("csv", whole.csv()), ("json", whole.json() + "\n")):
-        write_file(folder / f"limits.{name}", text.encode())
-        console.say(f"{name + ':':6}{folder / f'limits.{name}'}")
+    texts = {"html": render_limits(found), "csv": whole.csv(), "json": whole.json() + "\n"}
+    _written(texts, folder, "limits", console, as_json=as_json)
 
 
 MarginsFolder = Annotated[
@@ -183,6 +184,7 @@ def margins(
     workers: Workers = None,
     fresh: Fresh = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Find how far each annotated person is from being lost: the weakest strength at which they are.
 
@@ -190,6 +192,7 @@ def margins(
     Examples:
         adverse margins study.yaml
         adverse margins study.yaml --out runs/margins --workers 4
+        adverse margins study.yaml --json
 
     The study's margins: section names conditions and the method; without it, all mutations that have a
     strength are ascended, frame by frame, until everybody in the frame is lost. Writes margins.html,
@@ -203,24 +206,32 @@ def margins(
         render_margins,
     )
     from adverse.requirements.margins_run import search_margins
-    from adverse.store.durable import write_file
     from adverse.study.spec import read_study
 
     file = read_study(study)
     folder = out or file.folder / "runs" / f"{file.study.name}-margins"
-    console = Console(quiet=quiet)
+    console = Console(quiet=quiet or as_json)
     found = _searched(search_margins, file, folder, workers, console, fresh=fresh)
     console.print(margins_table(found).terminal(details=True))
     for line in margin_lines(found):
         console.say(f"- {line}")
-    texts = (
-        ("html", render_margins(found)),
-        ("csv", people_table(found).csv()),
-        ("json", margins_json(found)),
-    )
-    for name, text in texts:
-        write_file(folder / f"margins.{name}", text.encode())
-        console.say(f"{name + ':':6}{folder / f'margins.{name}'}")
+    texts = {
+        "html": render_margins(found),
+        "csv": people_table(found).csv(),
+        "json": margins_json(found),
+    }
+    _written(texts, folder, "margins", console, as_json=as_json)
+
+
+def _written(texts: Mapping[str, str], folder: Path, stem: str, console: Console, *, as_json: bool) -> None:
+    """Write what a search found in every format and say where; with `as_json` print the JSON instead."""
+    from adverse.store.durable import write_file
+
+    for name, text in texts.items():
+        write_file(folder / f"{stem}.{name}", text.encode())
+        console.say(f"{name + ':':6}{folder / f'{stem}.{name}'}")
+    if as_json:
+        typer.echo(texts["json"], nl=False)
 
 
 def _searched(

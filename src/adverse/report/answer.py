@@ -22,6 +22,7 @@ SURE = 0.975
 """The probability of being best above which a choice is called the best.
 
 The paired interval of the difference, at 95 %, leaves out 0 then; below, it cannot be told."""
+MOST_NAMED, LONGEST_NAME = 3, 40
 CLOSE = 0.05
 """Where no level can tell who is best, areas at the level of the table that differ by no more than this are
 told as close together."""
@@ -29,6 +30,8 @@ told as close together."""
 
 def answers(summary: Summary) -> list[str]:
     """Return the findings, one sentence or two for each level, the level with most context first."""
+    if len(summary.failed_everywhere) == len(summary.data["counts"]):
+        return ["Every SUT failed on every image: no figure is a result."]
     if summary.data["task"] != "detection":
         return list(_of_task(summary))
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
@@ -45,7 +48,7 @@ def choices(summary: Summary, run: Run) -> list[str]:
     A last line names who was trained with what was tried.
     """
     levels = headline_levels(summary)
-    if not levels or len(run.suts) < 2:
+    if not levels or len(run.suts) - len(summary.failed_everywhere) < 2:
         return []
     lines = [_choice("best on clean frames", "area", summary, levels, run.baseline.id)]
     for condition, words in reversed(OVER_ALL.items()):
@@ -136,7 +139,7 @@ def _areas(summary: Summary, condition: str) -> list[tuple[str, str, float]]:
 def _who(best: Best, figure: str, area: float, level: str) -> str:
     sut, measured = shown(best.sut), f"{figure} {area:.3f} at {level}"
     if len(best.equals) > 1:
-        return f"{NO_ORDER}, {' and '.join(map(shown, best.equals))} are equal ({measured})"
+        return f"{NO_ORDER}, {_named(best.equals)} are equal ({measured})"
     if best.chance is None:
         return f"{sut} ({measured}; {NO_ORDER})"
     if not _told(best):
@@ -204,8 +207,7 @@ def _verdict(best: Best, value: str) -> str:
     if best.of == 1:
         return f"{sut} has an area of {value}"
     if len(best.equals) > 1:
-        names = [shown(name) for name in best.equals]
-        return f"{NO_ORDER}: {', '.join(names[:-1])} and {names[-1]} have the same area, {value}"
+        return f"{NO_ORDER}: {_named(best.equals)} have the same area, {value}"
     largest = f"{sut} has the largest area, {value}, but"
     if best.chance is None:
         return f"{largest} {NO_ORDER} ({shown(best.why, longest=400)})"
@@ -240,6 +242,18 @@ def _of_task(summary: Summary) -> Iterator[str]:
 def _value(row: Mapping[str, Any], name: str) -> str:
     interval = summary_interval(row.get(f"{name}_interval"))
     return f"{row[name]:.3f} ({interval})" if interval else f"{row[name]:.3f}"
+
+
+def _named(suts: Sequence[str]) -> str:
+    """Return names of SUTs as one says them; of many the first few, and how many more there are.
+
+    >>> _named(["a", "b"]), _named(["a", "b", "c", "d", "e"])
+    ('a and b', 'a, b, c and 2 more')
+    """
+    names = [shown(sut, longest=LONGEST_NAME) for sut in suts]
+    if len(names) > MOST_NAMED + 1:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _share(row: Mapping[str, Any]) -> str:

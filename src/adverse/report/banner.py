@@ -131,7 +131,7 @@ def cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banner
         doubt = Chip(
             "?",
             f"Too few logs to tell: {f'{behind} of ' if behind < logs else ''}{counted(logs, 'log')}",
-            f"{example}, too wide to rely on; add logs",
+            f"{example}; add logs",
             "doubt",
         )
         chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
@@ -161,6 +161,9 @@ def recall_falls(summary: Summary, run: Run) -> list[Chip]:
             falls.append((before - after, Chip("", names[setting], words, "")))
     falls.sort(key=lambda fall: -fall[0])
     nothing = Chip("?", "The clean figure is 0", "what survives of nothing cannot be told", "doubt")
+    if len(summary.failed_everywhere) == len(run.suts):
+        words = f"{shown(run.suts[0].name)} failed" if len(run.suts) == 1 else "Every system failed"
+        return [Chip("✗", f"{words} on every image", "no figure is a result", "bad")]
     if recalls and all(recall is None for recall in recalls.values()):
         why = f"no {' or '.join(map(shown, run.targets))} is annotated on the test images"
         nothing = Chip("?", "There is no clean figure", why, "doubt")

@@ -52,6 +52,8 @@ class Axis:
     log: bool = False
     names: tuple[str, ...] = ()
     """What is written at the ticks; their numbers if there are none."""
+    striped: bool = False
+    """Whether every second tick has a tint, half a unit to either side: rows that are told apart."""
     infinite: str = ""
     """If given, infinite values are drawn at the last end, under this word."""
 
@@ -280,6 +282,11 @@ class Panel:
             yield f'<text x="{size.left}" y="16">{escape(self.title)}</text>'
         shape = f'width="{right - size.left}" height="{bottom - size.top}" fill="none"'
         yield f'<rect x="{size.left}" y="{size.top}" {shape} stroke="currentColor" stroke-opacity="0.25"/>'
+        for tick in self.y.ticks[1::2] if self.y.striped else ():
+            (_, low), (_, high) = self.place([self.x.ends[0]] * 2, [tick - 0.5, tick + 0.5])
+            tint = 'fill="currentColor" fill-opacity="0.05"'
+            band = f'x="{size.left}" y="{high:.1f}" width="{right - size.left}" height="{low - high:.1f}"'
+            yield f"<rect {band} {tint}/>"
         for tick, words in self.y.words():
             _, y = self.place(self.x.ends[0], tick)
             ends = f'x1="{size.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
@@ -441,39 +448,6 @@ def time_panel(
     y = round_ticks(min(0.0, float(ys.min())), float(ys.max()))
     axes = Axis(x_label, (x[0], x[-1]), tuple(x)), Axis("", (y[0], y[-1]), tuple(y))
     return Panel(title, *axes, lines, marks, size=PanelSize(width=width))
-
-
-BAR = PanelSize(240, 18, 6, 6, 0, 0)
-
-
-def interval_bar(
-    low: float,
-    value: float,
-    high: float,
-    *,
-    span: tuple[float, float],
-    lines: Sequence[float] = (),
-    dashed: Sequence[float] = (),
-) -> str:
-    """Draw an interval within a span as a line with a dot, for the cell of a table beside its numbers."""
-    axis = Axis("", span, ())
-
-    def place(at: float) -> float:
-        return round(BAR.left + (BAR.width - BAR.left - BAR.right) * float(axis.part(at)), 1)
-
-    def upright(at: float, dash: str = "") -> str:
-        return f'<line x1="{place(at)}" x2="{place(at)}" y1="0" y2="{BAR.height}" class="zero"{dash}/>'
-
-    middle = BAR.height / 2
-    numbers = f'data-low="{low:.6g}" data-value="{value:.6g}" data-high="{high:.6g}"'
-    shape = f'viewBox="0 0 {BAR.width} {BAR.height}" aria-hidden="true" {numbers}'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>'
-        + "".join(upright(at) for at in lines)
-        + "".join(upright(at, ' stroke-dasharray="2 2"') for at in dashed)
-        + f'<line x1="{place(low)}" x2="{place(high)}" y1="{middle}" y2="{middle}" class="reach"/>'
-        f'<circle cx="{place(value)}" cy="{middle}" r="4" class="value"/></svg>'
-    )
 
 
 def _six_digits(value: float) -> float | None:

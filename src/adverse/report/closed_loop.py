@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adverse.analysis.loop import EXAMPLE_SENSITIVITY, Driven, example_drives
+from adverse.analysis.loop import Driven, example_drives
 from adverse.analysis.results import read_summary
 from adverse.report.chart import Chart, Line, Mark, time_panel
 from adverse.report.table import Cell, Column, Table, columns
@@ -89,7 +89,7 @@ def _driven_log(driven: Driven) -> DrivenLog:
     text = f"{driven.sut} under {setting_text(driven.setting)} on {driven.log}: {verdict(driven)}"
     story = (
         f"{text}; up to {driven.tolerance_m:g} m later is in time "
-        f"(at {EXAMPLE_SENSITIVITY:g} false positives per image)."
+        f"(at {driven.level:.2g} false positives per image)."
     )
     return DrivenLog(story, drive_chart(driven).svg(), _steps(driven))
 

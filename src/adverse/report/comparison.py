@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from adverse.analysis.compare import Comparison
 from adverse.analysis.pairing import Change
 from adverse.report.agreement import page_words, table_words, words
-from adverse.report.chart import interval_bar
+from adverse.report.interval_bar import interval_bar
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, Tone, columns, setting_cell

@@ -21,7 +21,6 @@ from PIL import Image as Pillow
 from PIL import ImageDraw, ImageFont
 
 from adverse.analysis.failed_stop import MOMENTS_HZ, FailedStop, Moment, State, failed_stop, moments
-from adverse.analysis.loop import EXAMPLE_SENSITIVITY
 from adverse.errors import AdverseError
 from adverse.report.closed_loop import verdict
 from adverse.report.pictures import Looker
@@ -58,8 +57,8 @@ class Film:
     words: str
     description: str
     """For those who cannot see it."""
-    legend: str
-    """What the colours of the boxes mean."""
+    legend: tuple[tuple[str, str], ...]
+    """The kinds of boxes in it, as classes of the page's style, and what they mean."""
 
     @property
     def source(self) -> str:
@@ -136,10 +135,10 @@ def _frames_seen(failed: FailedStop, story: Sequence[Moment]) -> list[str]:
     return sorted({frames[state.image] for one in story for state in one[1:] if state.image >= 0})
 
 
-def _legend(store: Store, failed: FailedStop, story: Sequence[Moment]) -> str:
+def _legend(store: Store, failed: FailedStop, story: Sequence[Moment]) -> tuple[tuple[str, str], ...]:
     ignored = _true_boxes(store, _frames_seen(failed, story), ignored=True)
-    soft = " (grey: marked ignore)" if any(map(len, ignored.values())) else ""
-    return f"White: people{soft}. Orange: detections."
+    soft = (("ignored", "marked ignore"),) if any(map(len, ignored.values())) else ()
+    return ("truth", "people"), *soft, ("found", "detected")
 
 
 def _true_boxes(store: Store, frames: Sequence[str], *, ignored: bool) -> Boxes:
@@ -324,18 +323,20 @@ def _in_view(state: State) -> bool:
 
 def _words(failed: FailedStop) -> str:
     driven = failed.driven
-    text = f"{shown(driven.sut)} drives {shown(driven.log)} under {failed.setting_words}: {verdict(driven)}"
-    return f"{text}; clean, it stops in time. 1 of {counted(failed.of, 'lost stop')}."
+    text = f"{shown(driven.log)}, {failed.setting_words}: {verdict(driven)}; clean, in time"
+    return f"{text}. 1 of {counted(failed.of, 'lost stop')}."
 
 
 def _description(failed: FailedStop, story: Sequence[Moment]) -> str:
     sut = [moment.sut for moment in story]
     nearest = min(state.distance_m for state in sut)
-    text = f"Film of {(len(story) - 1) / MOMENTS_HZ:.0f} s. {_words(failed)} "
+    text = (
+        f"Film of {(len(story) - 1) / MOMENTS_HZ:.0f} s: {shown(failed.driven.sut)} drives {_words(failed)} "
+    )
     text += f"The ground truth stops at {failed.driven.by_truth.position_m[-1]:.1f} m of the path"
     if math.isfinite(nearest):
         text += f"; the robot that {shown(failed.driven.sut)} drives comes within {nearest:.1f} m of a person"
     inside = next((state for state in sut if state.violated), None)
     if inside is not None:
         text += f", at {inside.speed_mps:.1f} m/s inside the safety radius of {failed.safety_radius_m:g} m"
-    return f"{text}; at {EXAMPLE_SENSITIVITY:g} false positives per image."
+    return f"{text}; at {failed.driven.level:.2g} false positives per image."

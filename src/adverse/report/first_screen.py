@@ -124,27 +124,25 @@ def _tested(run: Run, logs: int) -> str:
 def _stop_words(stops: Stopping, run: Run) -> str:
     worst = stops.lines[-1]
     late = (
-        "never stops in time"
+        "never in time"
         if not worst.stopped
-        else "does not stop at all in some logs"
+        else "in some logs never stops"
         if math.isinf(worst.latest_m)
-        else f"stops up to {worst.latest_m:.1f} m late"
+        else f"up to {worst.latest_m:.1f} m late"
     )
     behind = Robot(**run.robot).late_words if run.robot else ""
     learns = f"; {behind}" if behind else ""
-    rate = f"{stops.sensitivity:.2g} false alarms per image"
-    text = f"In closed loop, at {rate}{learns}. With {worst.words} it {late}"
+    text = f"At {stops.sensitivity:.2g} false alarms per image{learns}; {shown(worst.words)}: {late}"
     if stops.better is None:
         return f"{text}."
     other, stopped = stops.better
-    return f"{text}; {shown(other)} stops in time in {stopped}."
+    return f"{text}, {shown(other)} in {stopped} of {worst.logs}."
 
 
 def _failure_words(failure: Failure) -> str:
     row = failure.row
-    score = f"found with score {row['score_before']:.2f} on the clean frame"
     after = "missed at any threshold" if row["after"] is None else "missed at any usable threshold"
-    return f"{score}, {after} in {shown(failure.setting_words)}."
+    return f"score {row['score_before']:.2f} clean, {after} under {shown(failure.setting_words)}."
 
 
 def _untested(summary: Summary, coverage: HazardCoverage) -> str:
@@ -158,5 +156,5 @@ def _untested(summary: Summary, coverage: HazardCoverage) -> str:
     such = f", such as {', '.join(names)}" if names else ""
     parts = [f"{len(left)} of {len(coverage.rows)} hazards{such}"] if left else []
     if missing:
-        parts.append(f"effect on the robot (levels {', '.join(map(shown, missing))})")
+        parts.append(f"levels {', '.join(map(shown, missing))}")
     return "; ".join(parts)

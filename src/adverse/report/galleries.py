@@ -129,16 +129,18 @@ def telling_image(looker: Looker) -> ImageFailure | None:
         lead = f"{shown(row['sut'])} loses a scene:"
         record = store.record(str(row["sut"]), str(row["setting"]), str(row["frame"]))
         answered = record is not None and record["status"] == "ok"
-        fallen = f"{row['score'] or 0.0:.2f} in {under}{_lost_class(store, row)}"
+        fallen = f"{row['score'] or 0.0:.2f} under {under}{_lost_class(store, row)}"
         words = (
-            f"mean IoU {row['score_before']:.2f} clean, {fallen if answered else f'no answer in {under}'}."
+            f"mean IoU {row['score_before']:.2f} clean, {fallen if answered else f'no answer under {under}'}."
         )
         words += drawn
     else:
         truth = store.categories_shown[store.frames.ids.index(row["frame"])] or ""
         article = "an" if str(truth)[:1].lower() in "aeiou" else "a"
         lead = f"{shown(row['sut'])} loses {article} {shown(truth)}:"
-        words = f"right with score {row['score_before']:.2f} clean; in {under} it says {_said(store, row)}."
+        words = (
+            f"right with score {row['score_before']:.2f} clean; under {under} it says {_said(store, row)}."
+        )
     before, after = (
         Shot(words, picture(image, widest=WIDEST_FAILURE), None)
         for image, words in zip(both, (CLEAN, f"under {under}"), strict=True)

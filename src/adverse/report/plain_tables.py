@@ -59,7 +59,8 @@ def plain_answer(summary: Summary) -> list[str]:
     """Return one sentence: the recall of each SUT, clean and at worst; none where nothing is known."""
     parts = []
     rows = summary.data.get("plain_metrics", ())
-    suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
+    failed = summary.failed_everywhere
+    suts = list(dict.fromkeys(str(row["sut"]) for row in rows if row["sut"] not in failed))
     for sut in suts[:NAMED_SUTS]:
         mine = [row for row in rows if row["sut"] == sut and row["recall"] is not None]
         baseline = next((row for row in mine if row["group"] == "baseline"), None)

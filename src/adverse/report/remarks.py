@@ -45,6 +45,7 @@ def caveats(summary: Summary) -> list[str]:
     lines = _of_sensitivity(summary)
     if summary.data["task"] == "detection":
         lines += [*_cut_scores(summary), *_curve_ends(summary)]
+    lines += _classes_never_right(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [f"- {line}" for line in lines]
 
@@ -153,6 +154,22 @@ def _curve_ends(summary: Summary) -> list[str]:
         parts = [f"{sut} at {least} ({', '.join(levels)})" for (sut, least), levels in ends.items()]
         if parts:
             lines.append(f"curves that end before {axis} reaches 0: {'; '.join(parts)}")
+    return lines
+
+
+def _classes_never_right(summary: Summary) -> list[str]:
+    """Say of a segmenter that most classes of the data are never right: it may not know them at all."""
+    lines = []
+    for row in summary.rows:
+        if row["group"] != "baseline" or summary.data["task"] != "segmentation":
+            continue
+        known = [iou for iou in row.get("per_class", {}).values() if iou is not None]
+        never = sum(iou == 0 for iou in known)
+        if 2 * never > len(known):
+            lines.append(
+                f"{row['sut']}: an IoU of 0 on clean images for {never} of {len(known)} classes; its mean "
+                "IoU is over all of them, also those that it does not know"
+            )
     return lines
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from adverse.curves.interval import Interval, interval_cells
 from adverse.errors import AdverseError
-from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Mark, Panel, PanelSize, interval_bar
+from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Mark, Panel, PanelSize
+from adverse.report.interval_bar import interval_bar
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, columns

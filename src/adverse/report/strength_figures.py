@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adverse.analysis.headline import StrengthSeries, option_words, plain_words, strength_series
+from adverse.analysis.headline import StrengthSeries, option_words, strength_series
 from adverse.analysis.results import Summary
 from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
 from adverse.report.pictures import Picture
 from adverse.report.table import Cell, Column, Table
 from adverse.report.tradeoffs import sut_style
 from adverse.store.run import Run
-from adverse.text import SCORE_WORDS, shown
+from adverse.text import SCORE_WORDS, family_words, shown
 
 SIZE = PanelSize(430, 250, 48, 14, 10, 40)
 LOG_FROM = 8.0
@@ -81,7 +81,7 @@ def strength_figures(summary: Summary, run: Run, pictures: Mapping[str, Picture]
 
 
 def _heading(series: StrengthSeries) -> str:
-    return plain_words(series.family) + (f", {series.fixed}" if series.fixed else "")
+    return family_words(series.family) + (f", {series.fixed}" if series.fixed else "")
 
 
 def _chart(

@@ -13,14 +13,18 @@ from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, PanelSize
-from adverse.report.intervals import interval_or_reason, interval_text
+from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
 from adverse.report.run_tables import area_words, level_label, marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.requirements.rules import Rule
-from adverse.text import SCORE_WORDS, counted, short_words, shown
+from adverse.text import SCORE_WORDS, apart, counted, short_words, shown
 
-MOST_SUTS, MOST_ROWS = 5, 10
-ROW_PX, SUT_PX, CHART_PX, LEGEND_PX = 16, 9, 390, 22
+MOST_SUTS, MOST_ROWS, FEW_SUTS = 5, 10, 3
+ROW_PX, CHART_PX, LEGEND_PX = 14, 405, 22
+ABREAST = 2
+"""Names of SUTs that stand beside each other above the chart."""
+SHORT_NAME, LONGEST_NAME = 18, 44
+"""Characters of names that have room beside each other, and of one that has a line of its own."""
 OVER_THE_EDGE = 1.005
 """A share that is read as more than 100%."""
 WIDTHS = {"wide": (640, 204), "narrow": (372, 150)}
@@ -42,6 +46,8 @@ class SurvivalFigure:
     label: str
     """The level in plain words, with the name of its variant."""
     words: str
+    lines: str
+    """What the lines and marks mean."""
     drawings: Mapping[str, str]
     legend: tuple[tuple[str, str, int, str], ...]
     """Name, colour, symbol and clean figure of each SUT."""
@@ -86,8 +92,10 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn = suts[:MOST_SUTS]
-    room = CHART_PX - LEGEND_PX * (len(drawn) - 1)
-    most = min(MOST_ROWS, room // (ROW_PX + SUT_PX * len(drawn)))
+    names = apart([marked_name(summary, sut) for sut in drawn], longest=LONGEST_NAME)
+    abreast = ABREAST if max(map(len, names), default=0) <= SHORT_NAME else 1
+    room = CHART_PX - LEGEND_PX * -(-(len(drawn) + 1) // abreast)  # the last says what the lines are
+    most = min(MOST_ROWS, room // _row_px(len(drawn)))
     rows = head.conditions[:most]
     left_out = [
         *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
@@ -99,21 +107,30 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = 
     ]
     legend = tuple(
         (
-            shown(marked_name(summary, sut)),
+            names[number],
             COLOURS[number],
             number % 3,
             _clean_words(head, sut, summary.data["counts"][sut]),
         )
         for number, sut in enumerate(drawn)
     )
-    drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     words = _measure_words(head, summary)
+    if any(row.settings > 1 for row in rows):
+        words += " At the worst strength of each."
+    drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     shares = [one.share for row in rows for sut in drawn if (one := row.by_sut.get(sut))]
     if any(share is not None and share > OVER_THE_EDGE for share in shares):
         words += " More than 100% is drawn at the edge."
     label = level_label(summary, head.level)
     return SurvivalFigure(
-        head.level, label, words, drawings, legend, " and ".join(left_out), _numbers(head, suts)
+        head.level,
+        label,
+        words,
+        _lines_words(head),
+        drawings,
+        legend,
+        " and ".join(left_out),
+        _numbers(head, suts),
     )
 
 
@@ -132,9 +149,8 @@ def _measure_words(head: Headline, summary: Summary) -> str:
     if not head.level:
         metric = str(summary.data["metric"])
         score = SCORE_WORDS[metric]
-        return f"{score[0].upper()}{score[1:]} ({MEANS[metric]}), as a share of that on clean images."
-    few = " ~: few logs." if any(_few(interval) for interval in head.clean_intervals.values()) else ""
-    return f"Area of {area_words(summary, head.level)}, as a share of clean.{few}"
+        return f"{score[0].upper()}{score[1:]} ({MEANS[metric]})."
+    return f"Area of {area_words(summary, head.level)}."
 
 
 def doubt_mark(one: Survival) -> str:
@@ -156,10 +172,16 @@ def _chart(
     count = len(rows)
     names_px = min(most_px, max(LEAST_NAMES_PX, LETTER_PX * (1 + max(len(row.words) for row in rows))))
     top = 20 if limits else 6
-    size = PanelSize(width, 6 + top + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, top, 24)
+    size = PanelSize(width, 6 + top + 24 + count * _row_px(len(suts)), names_px, 18, top, 24)
     places = [float(count - 1 - number) for number in range(count)]
     longest = most_px // LETTER_PX
-    y = Axis("", (-0.5, count - 0.5), tuple(places), names=tuple(_row_words(row, longest) for row in rows))
+    y = Axis(
+        "",
+        (-0.5, count - 0.5),
+        tuple(places),
+        names=tuple(_row_words(row, longest) for row in rows),
+        striped=True,
+    )
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x = Axis("", (0.0, 1.0), ticks, names=tuple(f"{tick:.0%}" for tick in ticks))
     lines, dots = [], []
@@ -200,12 +222,19 @@ def _chart(
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
 
 
+def _row_px(suts: int) -> int:
+    """Return the height of a row; those of many SUTs stand closer, so that more of them fit a screen."""
+    return ROW_PX + suts * (8 if suts <= FEW_SUTS else 7)
+
+
 def _row_words(row: Condition, longest: int) -> str:
     return short_words(shown(row.words, longest=None), longest=longest - 1)
 
 
-def _few(interval: Mapping[str, Any] | None) -> bool:
-    return bool(interval) and interval is not None and interval["status"] == "few logs"
+def _lines_words(head: Headline) -> str:
+    """Say what the lines of the chart are, and the mark of the figures beside the names."""
+    few = any(interval and interval["status"] == FEW_LOGS for interval in head.clean_intervals.values())
+    return f"lines: 95 % intervals{'; ~ few logs' if few else ''}"
 
 
 def _ends(interval: Mapping[str, Any] | None) -> tuple[float, float]:

@@ -151,21 +151,31 @@ def _unmet_by_mutated_pairs(
             )
 
 
-def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+def missing_truth(task: str, dataset: Dataset, *, fix: str) -> StudyError | None:
+    """Return that frames lack what a segmenter or a classifier is judged by; None if none does."""
     needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
-    task = file.study.task
-    if task not in needs or file.unlabelled:
-        return
+    if task not in needs:
+        return None
     name, noun = needs[task]
     frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
     without = [frame for frame in frames if getattr(frame, name) is None]
-    if without:
-        yield StudyError(
-            f"{task} needs {noun} for every frame",
-            where=f"frame {without[0].id!r}",
-            got=f"{len(without)} of {len(frames)} test frames have none",
-            fix="Add it (docs/data-formats.md), or set another task: in the study.",
-        )
+    if not without:
+        return None
+    return StudyError(
+        f"{task} needs {noun} for every frame",
+        where=f"frame {without[0].id!r}",
+        got=f"{len(without)} of {len(frames)} test frames have none",
+        fix=fix,
+    )
+
+
+def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+    task = file.study.task
+    if file.unlabelled:
+        return
+    fix = "Add it (docs/data-formats.md), or set another task: in the study."
+    if (error := missing_truth(task, dataset, fix=fix)) is not None:
+        yield error
     if task == "segmentation" and not dataset.pixel_classes:
         yield StudyError(
             "the data set does not say what its pixel classes are called",

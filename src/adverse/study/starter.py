@@ -19,6 +19,7 @@ from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.plugins import Plugin, Registry, bind
 from adverse.study.input_trials import LabelledImages, Showing, convention, labelled_images, try_out
+from adverse.study.needs import missing_truth
 from adverse.study.plan import INSTANCE_MASKS
 from adverse.study.recordings import EVERY, cut_into_logs, frames_left_out, linked
 from adverse.study.spec import INSTANCE_SEGMENTATION
@@ -40,6 +41,10 @@ ONNX, CLASS_FOLDERS = ".onnx", "class-folders"
 SPARSE = 0.5
 """Depth at a smaller share of the pixels is that of laser returns."""
 NAMED_CLASSES = 6
+OTHER_DATA = (
+    "Give data that have them (docs/data-formats.md; of several annotation files, name the one to read), "
+    "or a detector."
+)
 TRUTH_SCORE = 0.5
 """From which clean answers stand in for annotations, unless somebody says otherwise."""
 
@@ -66,6 +71,8 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     else:
         sut, system = _with_model(model, folder, dataset, registry, assumed, tried)
     task: str = "detection" if system is None else task_of(system) or "detection"
+    if (error := missing_truth(task, dataset, fix=OTHER_DATA)) is not None:
+        raise error
     if task == "detection" and _gives_masks(sut):
         missing = _missing_masks(guessed.format, options, dataset, where=str(data))
         task = "detection" if missing else INSTANCE_SEGMENTATION
