@@ -17,6 +17,7 @@ from adverse import plugins
 from adverse.analysis.results import read_summary, run_results
 from adverse.analysis.stopped import looks_of, opened, stopped_lines
 from adverse.cli.app import app
+from adverse.cli.options import trusted_plugins
 from adverse.curves.group_sequential import boundaries, look_confidence
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.data.images import write_image
@@ -314,7 +315,7 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
         {"measure": "robust_area", "setting": "Any", "level": "image/ROC_A", "at_least": 0.0},
     ]
     others.write_text(json.dumps({"rules": rules}))
-    few, *untold = check_run(folder / "out", others)
+    few, *untold = check_run(folder / "out", others, registry=trusted_plugins(folder / "out"))
     assert str(few.outcome) == "INCONCLUSIVE"  # the figure keeps the limit, on fewer than 24 + 24 logs
     assert "24 logs of either kind" in few.reason
     assert [str(one.outcome) for one in untold] == ["INCONCLUSIVE"] * 3
