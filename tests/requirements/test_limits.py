@@ -254,6 +254,12 @@ def test_a_strength_of_its_own_has_as_many_steps_as_asked_for() -> None:
     assert (blur.words(0), blur.words(None)) == ("clean", "not even clean")
 
 
+def test_a_level_that_is_not_evaluated_is_no_rule_to_search_by(folder: Path, tmp_path: Path) -> None:
+    file = study(folder, limits={"rules": [{"measure": "stops_in_time", "at_least": 0.9}]})
+    with pytest.raises(StudyError, match="does not evaluate level loop"):
+        search_limits(file, tmp_path, inline, watch=Quiet(), stop=Stop())
+
+
 def test_the_command_says_what_is_missing(folder: Path) -> None:
     path = folder / "bare.yaml"
     path.write_text(json.dumps({"name": "bare", "data": {"format": "folder", "root": "data"}}))

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,8 +202,10 @@ def test_logs_without_people_are_shown_only_to_rules_that_they_can_change(
     ]
     (tmp_path / "rules.yaml").write_text(json.dumps({"rules": rules}))
     file, out = study(folder, data=data), tmp_path / "out"
-    watch = Quiet()
-    run = run_until(file, tmp_path / "rules.yaml", out, InlineEngine(), looks=2, watch=watch, stop=Stop())
+    go_on = partial(run_until, file, tmp_path / "rules.yaml", out, InlineEngine(), looks=2, stop=Stop())
+    with pytest.raises(SystemExit):  # between the two looks only logs with people are left to one rule
+        go_on(watch=Killed(2))
+    run = go_on(watch=Quiet())
     assert run is not None
     people, both = run.verdicts
     assert (run.plan.counts, run.looks) == (((24, 25), (25, 26)), 2)
@@ -456,6 +459,11 @@ def test_a_rule_that_stays_open_is_dropped_and_says_so() -> None:
         ({**RULES[0], "bound": "point"}, "goes by the figure itself"),
         ({**RULES[0], "setting": "haze(visibility_m=50)"}, "the study has no mutation"),
         ({**RULES[0], "sut": "other"}, "the study has no SUT"),
+        ({"measure": "violations", "setting": "clean", "at_most": 0.2}, "does not evaluate level loop"),
+        (
+            {"measure": "area", "level": "path", "setting": "clean", "at_least": 0.2},
+            "does not evaluate level path",
+        ),
     ],
 )
 def test_rules_that_cannot_be_settled_are_one_error(
