@@ -236,26 +236,6 @@ def _found(log: str) -> bool:
     return int(log[3:]) % 3 == 0  # 0.6 * 130 is not above 90, 0.6 * 220 is
 
 
-def test_however_it_is_cut_the_verdicts_are_the_same(folder: Path, run: UntilRun) -> None:
-    class Third(Quiet):
-        """Stops softly while the second look is run."""
-
-        begun = 0
-
-        def begin(self, total: int, done: int) -> None:
-            super().begin(total, done)
-            self.begun += 1
-            stop.soft = self.begun == 2
-
-    stop = Stop()
-    first, second = Third(), Quiet()
-    assert until(folder, "stopped", first, stop) is None
-    again = until(folder, "stopped", second)
-    assert again is not None
-    assert again.plain() == run.plain()
-    assert first.done + second.done == run.images
-
-
 def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(
     folder: Path, run: UntilRun, apart: Store
 ) -> None:
@@ -326,15 +306,28 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
     assert "go on to the whole study" in untold[1].reason
 
 
-def test_a_kill_in_the_middle_of_a_look_changes_no_verdict_and_the_whole_study_uses_what_is_there(
+def test_a_kill_and_a_stop_change_no_verdict_and_the_whole_study_uses_what_is_there(
     folder: Path, run: UntilRun, whole: Path
 ) -> None:
-    out, watch = folder / "killed", Quiet()
+    class Second(Quiet):
+        """Stops softly while the second look is run, which was begun and killed before."""
+
+        begun = kept = 0
+
+        def begin(self, total: int, done: int) -> None:
+            super().begin(total, done)
+            self.begun, self.kept = self.begun + 1, done
+            stop.soft = self.begun == 2
+
+    out, watch, stop = folder / "killed", Quiet(), Stop()
     with pytest.raises(SystemExit):
         until(folder, "killed", Killed(3))
-    again = until(folder, "killed")
+    stopped, last = Second(), Quiet()
+    assert until(folder, "killed", stopped, stop) is None
+    again = until(folder, "killed", last)
     assert again is not None
     assert again.plain() == run.plain()
+    assert stopped.kept + stopped.done + last.done == run.images  # nothing is asked twice
     ran = run_study(study(folder), out, InlineEngine(), watch=watch, stop=Stop())
     assert ran.status == "complete"
     assert watch.done == run.images_of_all - run.images

@@ -21,7 +21,7 @@ SIZE = PanelSize(760, 260, 52, 20, 16, 46)
 RADIUS_PX = 4.0
 READING = (
     "Below each limit: up to where the rule holds for certain (95 %), and from where on it certainly does "
-    "not, among the steps that were run."
+    "not, among the steps that were run. A drop at one single step between them can be missed."
 )
 
 
