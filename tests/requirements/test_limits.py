@@ -14,7 +14,7 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.plugins import Registry
-from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
+from adverse.report.limits import BETWEEN, domain_table, limit_lines, render_limits, whole_table
 from adverse.requirements.conditions import conditions_of
 from adverse.requirements.gate import check_run, rule_verdicts
 from adverse.requirements.limits import evaluation, limit_rules, read_limits
@@ -212,6 +212,8 @@ def test_page_and_tables_say_the_same(found: StudyLimits) -> None:
     assert page.count("<svg") == 1
     assert f"{found.settings} settings were run" in page
     assert limit_lines(found)[-1].endswith("where a sweep of all steps takes 24.")
+    assert BETWEEN in limit_lines(found)
+    assert BETWEEN not in limit_lines(replace(found, settings=24))  # every step was run
 
 
 @pytest.mark.parametrize(
