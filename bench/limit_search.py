@@ -28,6 +28,8 @@ class World(NamedTuple):
     people: int
     reversed_share: float
     comes_back: bool = False
+    dips: bool = False
+    """One step somewhere loses most people, those beside it do not."""
 
 
 WORLDS = (
@@ -36,6 +38,7 @@ WORLDS = (
     World("400 people, 21 % of answers reverse", 400, 0.21),
     World("4000 people, 8 % of answers reverse", 4000, 0.08),
     World("recall comes back at the strongest steps", 400, 0.08, comes_back=True),
+    World("recall drops at one step alone", 400, 0.08, dips=True),
 )
 
 
@@ -59,6 +62,8 @@ def recalls(world: World, rng: np.random.Generator) -> np.ndarray:
     recall = (found ^ flips).mean(axis=0) * rng.uniform(0.85, 1.0)
     if world.comes_back:
         recall[-3:] = recall[:3].mean()
+    if world.dips:
+        recall[rng.integers(2, STEPS - 1)] *= 0.3
     return np.asarray(recall)
 
 

@@ -13,14 +13,15 @@ from typer.testing import CliRunner
 from adverse import plugins
 from adverse.cli.app import app
 from adverse.errors import StudyError
-from adverse.report.limits import domain_table, limit_lines, render_limits, whole_table
+from adverse.plugins import Registry
+from adverse.report.limits import BETWEEN, domain_table, limit_lines, render_limits, whole_table
 from adverse.requirements import limits_run
 from adverse.requirements.conditions import conditions_of
-from adverse.requirements.gate import check_run
+from adverse.requirements.gate import check_run, rule_verdicts
 from adverse.requirements.limits import evaluation, limit_rules, read_limits
 from adverse.requirements.limits_run import StudyLimits, search_limits
 from adverse.requirements.rules import Rule
-from adverse.requirements.run_figures import RunFigure, RunFigures
+from adverse.requirements.run_figures import UNTRUSTED, RunFigure, RunFigures
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.strict_yaml import YamlFile
@@ -172,13 +173,14 @@ def verdicts(folder: Path, tmp_path: Path, *rules: dict[str, Any]) -> list[Verdi
 def test_the_gate_asks_how_far_a_limit_goes(folder: Path, found: StudyLimits, tmp_path: Path) -> None:
     limit = found.limits[0]
     rule = {"measure": "limit", "of": "recall >= 0.6"}
-    near, far, odd, other = verdicts(
+    near, far, odd, other, misnamed = verdicts(
         folder,
         tmp_path,
         {**rule, "setting": "brightness(scale=0.97)"},
         {**rule, "setting": "brightness(scale=0.4)"},
         {**rule, "setting": "gaussian_blur(sigma_px=2)"},
         {**rule, "of": "recall >= 0.9", "setting": "brightness(scale=0.5)"},
+        {**rule, "setting": "bright(scale=0.5)"},
     )
     certain = limit.result.certain_to
     assert near.outcome is (Outcome.PASS if certain else Outcome.INCONCLUSIVE)
@@ -186,6 +188,12 @@ def test_the_gate_asks_how_far_a_limit_goes(folder: Path, found: StudyLimits, tm
     assert far.measured == SCALES[(limit.result.limit or 0) - 1]
     assert odd.reason == "no limit was searched for this mutation with these options"
     assert "no limit was searched for the rule 'recall >= 0.9'" in other.reason
+    strange = RunFigures(finished(folder / "out" / "keen"), Registry(plugins.load().all("level")))
+    asked = Rule.model_validate({**rule, "setting": "brightness(scale=0.97)"})
+    ((_, unknown),) = rule_verdicts(strange, asked)  # the mutation is of a plug-in that is not run
+    assert (misnamed.reason, unknown.reason) == ("there is no mutation called 'bright'", UNTRUSTED)
+    assert misnamed.outcome is unknown.outcome is Outcome.INCONCLUSIVE
+    assert strange.withheld(asked)
 
 
 def test_the_limits_of_a_run_are_worked_out_again_from_it(folder: Path, found: StudyLimits) -> None:
@@ -205,6 +213,8 @@ def test_page_and_tables_say_the_same(found: StudyLimits) -> None:
     assert page.count("<svg") == 1
     assert f"{found.settings} settings were run" in page
     assert limit_lines(found)[-1].endswith("where a sweep of all steps takes 24.")
+    assert BETWEEN in limit_lines(found)
+    assert BETWEEN not in limit_lines(replace(found, settings=24))  # every step was run
 
 
 @pytest.mark.parametrize(
@@ -220,6 +230,12 @@ def test_page_and_tables_say_the_same(found: StudyLimits) -> None:
         ({"rules": [RULE], "conditions": ["channel_dropout"]}, "says no strength of its own"),
         ({"rules": [RULE], "conditions": [{"brightness": {"scale": 0.5}}]}, "one option of one mutation"),
         ({"rules": [RULE], "conditions": [{"brightness": {"scale": [0.5, 0.9, 0.7]}}]}, "do not go one way"),
+        (
+            {"rules": [RULE], "conditions": [{"brightness": {"scale": [0.2, 0.9]}}]},
+            "begin with the strongest",
+        ),
+        ({"rules": [RULE], "conditions": [{"haze": {"visibility_m": [9, 400]}}]}, "begin with the strongest"),
+        ({"rules": [RULE], "conditions": [{"jpeg": {"quality": [5, 80]}}]}, "begin with the strongest"),
         ({"rules": [RULE]}, "no mutation of the study has a strength"),
     ],
 )
@@ -239,6 +255,12 @@ def test_a_strength_of_its_own_has_as_many_steps_as_asked_for() -> None:
     assert blur.values == (2.5, 10.0, 22.5, 40.0)
     assert blur.words(1) == "sigma 2.5 px"
     assert (blur.words(0), blur.words(None)) == ("clean", "not even clean")
+
+
+def test_a_level_that_is_not_evaluated_is_no_rule_to_search_by(folder: Path, tmp_path: Path) -> None:
+    file = study(folder, limits={"rules": [{"measure": "stops_in_time", "at_least": 0.9}]})
+    with pytest.raises(StudyError, match="does not evaluate level loop"):
+        search_limits(file, tmp_path, inline, watch=Quiet(), stop=Stop())
 
 
 def test_the_command_says_what_is_missing(folder: Path) -> None:

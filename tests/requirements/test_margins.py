@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adverse.cli.options import trusted_plugins
 from adverse.curves.bootstrap import draw
 from adverse.curves.margin_search import Margins
 from adverse.errors import StoreError, StudyError
-from adverse.plugins import load
+from adverse.plugins import Registry, load
 from adverse.report.margins import (
     margin_lines,
     margins_json,
@@ -25,7 +26,7 @@ from adverse.requirements.gate import check_run
 from adverse.requirements.margins import RunMargins, read_margins, survival_curve
 from adverse.requirements.margins_run import StudyMargins, search_margins
 from adverse.requirements.rules import Rule
-from adverse.requirements.run_figures import RunFigures
+from adverse.requirements.run_figures import UNTRUSTED, RunFigures
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
@@ -163,14 +164,21 @@ def test_the_gate_asks_how_many_stay_found(found: StudyMargins, sweep: RunMargin
         {"measure": "margin", "setting": "gaussian_blur(sigma_px=2)", "at_least": 0.5},
         {"measure": "recall", "setting": "clean", "at_least": 0.5},
     ]
-    between, beyond, other, biased = verdicts(found.suts[0].folder, tmp_path, *rules)
+    rules.append({"measure": "margin", "setting": "haz(visibility_m=9)", "at_least": 0.5})
+    between, beyond, other, biased, misnamed = verdicts(found.suts[0].folder, tmp_path, *rules)
     (mine,) = found.suts[0].conditions
     assert between.measured == mine.survival[3].share  # a setting between two steps: the stronger one
     assert between.interval == mine.survival[3].interval
     assert "goes no further than" in beyond.reason
     assert "in several strengths" in other.reason
     assert "chose its frames" in biased.reason
-    assert {beyond.outcome, other.outcome, biased.outcome} == {Outcome.INCONCLUSIVE}
+    assert misnamed.reason == "there is no mutation called 'haz'"
+    assert {one.outcome for one in (beyond, other, biased, misnamed)} == {Outcome.INCONCLUSIVE}
+    assert "no intervals" not in between.reason
+    strange = RunFigures(finished(found.suts[0].folder, selected=("margins",)), Registry([]))
+    (unknown,) = strange.figures(Rule.model_validate(rules[0]))  # a mutation of a plug-in that is not run
+    assert (unknown.value, unknown.doubt) == (None, UNTRUSTED)
+    assert trusted_plugins(found.suts[0].folder).all("mutation")  # as check --trust loads them
     (swept,) = RunFigures(sweep.store).figures(Rule.model_validate(rules[0]))
     assert (swept.value, swept.interval) == (between.measured, between.interval)
 

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from adverse import plugins
 from adverse.analysis.results import read_summary, run_results
 from adverse.analysis.stopped import looks_of, opened, stopped_lines
 from adverse.cli.app import app
+from adverse.cli.options import trusted_plugins
 from adverse.curves.group_sequential import boundaries, look_confidence
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.data.images import write_image
@@ -200,8 +202,10 @@ def test_logs_without_people_are_shown_only_to_rules_that_they_can_change(
     ]
     (tmp_path / "rules.yaml").write_text(json.dumps({"rules": rules}))
     file, out = study(folder, data=data), tmp_path / "out"
-    watch = Quiet()
-    run = run_until(file, tmp_path / "rules.yaml", out, InlineEngine(), looks=2, watch=watch, stop=Stop())
+    go_on = partial(run_until, file, tmp_path / "rules.yaml", out, InlineEngine(), looks=2, stop=Stop())
+    with pytest.raises(SystemExit):  # between the two looks only logs with people are left to one rule
+        go_on(watch=Killed(2))
+    run = go_on(watch=Quiet())
     assert run is not None
     people, both = run.verdicts
     assert (run.plan.counts, run.looks) == (((24, 25), (25, 26)), 2)
@@ -230,26 +234,6 @@ def test_logs_without_people_are_shown_only_to_rules_that_they_can_change(
 
 def _found(log: str) -> bool:
     return int(log[3:]) % 3 == 0  # 0.6 * 130 is not above 90, 0.6 * 220 is
-
-
-def test_however_it_is_cut_the_verdicts_are_the_same(folder: Path, run: UntilRun) -> None:
-    class Third(Quiet):
-        """Stops softly while the second look is run."""
-
-        begun = 0
-
-        def begin(self, total: int, done: int) -> None:
-            super().begin(total, done)
-            self.begun += 1
-            stop.soft = self.begun == 2
-
-    stop = Stop()
-    first, second = Third(), Quiet()
-    assert until(folder, "stopped", first, stop) is None
-    again = until(folder, "stopped", second)
-    assert again is not None
-    assert again.plain() == run.plain()
-    assert first.done + second.done == run.images
 
 
 def test_every_figure_of_a_stopped_run_is_of_the_logs_of_its_look(
@@ -314,7 +298,7 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
         {"measure": "robust_area", "setting": "Any", "level": "image/ROC_A", "at_least": 0.0},
     ]
     others.write_text(json.dumps({"rules": rules}))
-    few, *untold = check_run(folder / "out", others)
+    few, *untold = check_run(folder / "out", others, registry=trusted_plugins(folder / "out"))
     assert str(few.outcome) == "INCONCLUSIVE"  # the figure keeps the limit, on fewer than 24 + 24 logs
     assert "24 logs of either kind" in few.reason
     assert [str(one.outcome) for one in untold] == ["INCONCLUSIVE"] * 3
@@ -322,15 +306,28 @@ def test_a_stopped_run_is_held_to_its_plan_and_to_other_rules(folder: Path, run:
     assert "go on to the whole study" in untold[1].reason
 
 
-def test_a_kill_in_the_middle_of_a_look_changes_no_verdict_and_the_whole_study_uses_what_is_there(
+def test_a_kill_and_a_stop_change_no_verdict_and_the_whole_study_uses_what_is_there(
     folder: Path, run: UntilRun, whole: Path
 ) -> None:
-    out, watch = folder / "killed", Quiet()
+    class Second(Quiet):
+        """Stops softly while the second look is run, which was begun and killed before."""
+
+        begun = kept = 0
+
+        def begin(self, total: int, done: int) -> None:
+            super().begin(total, done)
+            self.begun, self.kept = self.begun + 1, done
+            stop.soft = self.begun == 2
+
+    out, watch, stop = folder / "killed", Quiet(), Stop()
     with pytest.raises(SystemExit):
         until(folder, "killed", Killed(3))
-    again = until(folder, "killed")
+    stopped, last = Second(), Quiet()
+    assert until(folder, "killed", stopped, stop) is None
+    again = until(folder, "killed", last)
     assert again is not None
     assert again.plain() == run.plain()
+    assert stopped.kept + stopped.done + last.done == run.images  # nothing is asked twice
     ran = run_study(study(folder), out, InlineEngine(), watch=watch, stop=Stop())
     assert ran.status == "complete"
     assert watch.done == run.images_of_all - run.images
@@ -455,6 +452,11 @@ def test_a_rule_that_stays_open_is_dropped_and_says_so() -> None:
         ({**RULES[0], "bound": "point"}, "goes by the figure itself"),
         ({**RULES[0], "setting": "haze(visibility_m=50)"}, "the study has no mutation"),
         ({**RULES[0], "sut": "other"}, "the study has no SUT"),
+        ({"measure": "violations", "setting": "clean", "at_most": 0.2}, "does not evaluate level loop"),
+        (
+            {"measure": "area", "level": "path", "setting": "clean", "at_least": 0.2},
+            "does not evaluate level path",
+        ),
     ],
 )
 def test_rules_that_cannot_be_settled_are_one_error(

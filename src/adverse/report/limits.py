@@ -23,6 +23,7 @@ READING = (
     "Below each limit: up to where the rule holds for certain (95 %), and from where on it certainly does "
     "not, among the steps that were run."
 )
+BETWEEN = "A drop at one single step between those that were run can be missed."
 
 
 def domain_table(found: StudyLimits, rule: Rule) -> Table:
@@ -119,6 +120,8 @@ def limit_lines(found: StudyLimits) -> list[str]:
     swept += sum(pairs.values())
     ran = counted(found.settings, "setting")
     lines.append(f"{ran} were run, all frames each, where a sweep of all steps takes {swept}.")
+    if found.settings < swept:
+        lines.insert(1, BETWEEN)
     return lines
 
 

@@ -13,6 +13,8 @@ from adverse.plugins import Registry
 from adverse.types import Setting
 
 STEPS = 12
+WAYS = {"visibility_m": -1.0, "severity": 1.0}
+"""Options that are not the strength a mutation is searched by, and which way makes them stronger."""
 
 
 class ConditionsSection(Protocol):
@@ -108,12 +110,38 @@ def _condition(entry: Any, steps: int, registry: Registry, where: str) -> Condit
             wanted="weakest first, each stronger than the one before",
             fix="Order them.",
         )
+    _refuse_strongest_first(settings[0].steps[0].mutation, option, values, registry, where)
     fixed = {name: value for name, value in settings[0].steps[0].options.items() if name != option}
     words = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
     name = settings[0].family + (
         f" ({words})" if isinstance(entry, Mapping) and len(_given(entry)) > 1 else ""
     )
     return Condition(name, option, tuple(values), tuple(settings))
+
+
+def _refuse_strongest_first(
+    mutation: str, option: str, values: Sequence[float], registry: Registry, where: str
+) -> None:
+    """Raise where the first strength is the strongest, as far as it is known which that is.
+
+    A search from the wrong end would find nothing that holds, or everybody lost at once.
+    """
+    strength = registry.get("mutation", mutation).searchable
+    if strength is not None and strength.option == option:
+        nothing = float(strength.value(0.0))
+        stronger = abs(values[-1] - nothing) > abs(values[0] - nothing)
+    elif option in WAYS:
+        stronger = (values[-1] - values[0]) * WAYS[option] > 0
+    else:
+        return
+    if not stronger:
+        raise StudyError(
+            f"the strengths of {mutation} begin with the strongest",
+            where=where,
+            got=", ".join(f"{value:g}" for value in values),
+            wanted="weakest first",
+            fix=f"Write {option}: [{', '.join(f'{value:g}' for value in reversed(values))}].",
+        )
 
 
 def _given(entry: Mapping[str, Any]) -> Mapping[str, Any]:

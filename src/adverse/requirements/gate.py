@@ -13,7 +13,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.stopped import opened
 from adverse.errors import StoreError
 from adverse.plugins import Registry
-from adverse.requirements.limit_verdicts import limit_verdicts
+from adverse.requirements.limit_verdicts import limit_verdicts, open_limits
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import (
     BY_SETTING,
@@ -199,7 +199,13 @@ def rule_verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
             yield "", replace(verdict, remarks=run.remarks(verdict.sut))
         return
     if rule.measure == LIMIT:
-        for verdict in limit_verdicts(run.store, rule, run.limits, run.registry):
+        why = run.no_strength(rule)
+        found = (
+            limit_verdicts(run.store, rule, run.limits, run.registry)
+            if why is None
+            else open_limits(run.store, rule, why)
+        )
+        for verdict in found:
             yield "", replace(verdict, remarks=run.remarks(verdict.sut))
         return
     figures = list(dict.fromkeys(run.figures(rule)))

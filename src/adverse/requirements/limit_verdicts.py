@@ -19,6 +19,13 @@ from adverse.types import Setting
 OUTCOMES = {True: Outcome.PASS, False: Outcome.FAIL, None: Outcome.INCONCLUSIVE}
 
 
+def open_limits(store: Store, rule: Rule, why: str) -> Iterator[Verdict]:
+    """Yield an INCONCLUSIVE verdict for each SUT, as nobody can say how strong the setting is."""
+    for sut in rule.sut or store.suts:
+        words = _words(rule, sut)
+        yield Verdict(rule.name or words, words, None, None, None, Outcome.INCONCLUSIVE, why, sut)
+
+
 def limit_verdicts(
     store: Store, rule: Rule, limits: Sequence[ConditionLimit], registry: Registry | None
 ) -> Iterator[Verdict]:
@@ -26,7 +33,7 @@ def limit_verdicts(
     setting = parse(rule.setting or "", registry or load(), where="setting")
     mine = [one for one in limits if rule_name(one.rule) == rule.of and is_strength(one.condition, setting)]
     for sut in rule.sut or store.suts:
-        words = f"{rule.of} of {sut} holds up to {setting_text(rule.setting or '', longest=None)}"
+        words = _words(rule, sut)
         found = next((one for one in mine if one.sut == sut), None)
         if found is None:
             yield Verdict(
@@ -34,6 +41,10 @@ def limit_verdicts(
             )
         else:
             yield _verdict(rule, words, found, setting)
+
+
+def _words(rule: Rule, sut: str) -> str:
+    return f"{rule.of} of {sut} holds up to {setting_text(rule.setting or '', longest=None)}"
 
 
 def _verdict(rule: Rule, words: str, found: ConditionLimit, setting: Setting) -> Verdict:

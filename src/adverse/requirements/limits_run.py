@@ -25,7 +25,7 @@ from adverse.requirements.limits import (
     read_limits,
     searches,
 )
-from adverse.requirements.rules import Rule
+from adverse.requirements.rules import Rule, refuse_unevaluated
 from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
@@ -108,6 +108,7 @@ def search_limits(
 def _asked(file: StudyFile, registry: Registry) -> tuple[list[Condition], list[Rule], list[ConditionPair]]:
     section = read_limits(file.study.limits, where=file.where(SECTION))
     rules = limit_rules(section, where=file.where(SECTION))
+    refuse_unevaluated(rules, file.study.levels, where=file.where(SECTION))
     names = [sut.name for sut in file.study.suts]
     for name in (name for rule in rules for name in rule.sut):
         if name not in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -201,6 +201,19 @@ def _by_id(rule: Rule, settings: Collection[str]) -> Rule:
             for name, chance in rule.conditions.items()
         }
     return rule.model_copy(update=named) if named else rule
+
+
+def refuse_unevaluated(rules: Iterable[Rule], levels: Sequence[str], *, where: str) -> None:
+    """Raise for a rule about a level that a study does not evaluate, before images are spent on it."""
+    for number, rule in enumerate(rules, start=1):
+        wanted = "loop" if rule.measure in CLOSED_LOOP else (rule.level or "").partition("/")[0]
+        if wanted and wanted not in levels:
+            raise StudyError(
+                f"the study does not evaluate level {wanted}, which {rule.measure} is read at",
+                where=f"{where}, rule {number}",
+                got=f"levels: [{', '.join(levels)}]",
+                fix=f"Add {wanted} to levels: in the study, or take the rule out.",
+            )
 
 
 def _built_in_levels() -> Iterator[str]:

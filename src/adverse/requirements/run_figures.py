@@ -12,7 +12,7 @@ from adverse.analysis.results import Summary, run_results, unloaded
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
-from adverse.errors import AdverseError, suggestion
+from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import parse
 from adverse.plugins import Registry, load
 from adverse.requirements.closed_loop import ClosedLoopFigures
@@ -24,6 +24,7 @@ from adverse.requirements.rules import (
     BY_SETTING,
     CLOSED_LOOP,
     COUNTS,
+    LIMIT,
     MARGIN,
     PERCENT,
     PLAIN,
@@ -48,6 +49,7 @@ TABLES = {
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 WITHHELD = "the level or relation is of a plug-in that was not run; give --trust if you trust it"
+UNTRUSTED = "a mutation is of a plug-in that was not run; give --trust if you trust it"
 SEARCHED = "the run is a search, which chose its frames by what was found on them; run the whole study"
 MIXED = "mixed environments"
 RECALL = "recall"
@@ -98,10 +100,24 @@ class RunFigures:
         return run_limits(self.store, self.figures, self.registry or load())
 
     def withheld(self, rule: Rule) -> bool:
-        """Tell whether a rule is about a level or relation of a plug-in that was not loaded."""
+        """Tell whether a rule is about a level, relation or strength of a plug-in that was not loaded."""
+        if rule.measure in (LIMIT, MARGIN):
+            return self.no_strength(rule) == UNTRUSTED
         if rule.relation is not None:
             return rule.relation in self.unloaded_relations
         return rule.level is not None and rule.level.partition("/")[0] in self.unloaded
+
+    def no_strength(self, rule: Rule) -> str | None:
+        """Return why nobody can say how strong the setting of a rule is; None where that can be said."""
+        names = {plugin.name for plugin in (self.registry or load()).all("mutation")}
+        used = {step.mutation for setting in self.store.run.mutations for step in setting.steps}
+        if not used <= names:
+            return UNTRUSTED
+        try:
+            parse(rule.setting or "", self.registry or load(), where="setting")
+        except StudyError as error:
+            return error.what
+        return None
 
     def figures(self, rule: Rule) -> Iterator[RunFigure]:
         """Yield one figure for each SUT and level that a rule covers, none left out."""
@@ -167,6 +183,8 @@ class RunFigures:
     def _margin(self, rule: Rule, sut: str) -> RunFigure:
         """Return the share of those found on clean images that are found at all strengths up to a setting."""
         of = f"{sut} up to {rule.setting}"
+        if (doubt := self.no_strength(rule)) is not None:
+            return RunFigure(of, None, doubt=doubt)
         if self.store.task != "detection" or self.store.run.truth is not None:
             return RunFigure(of, None, doubt="margins are of annotated objects of detectors")
         setting = parse(rule.setting or "", self.registry or load(), where="setting")
@@ -181,8 +199,8 @@ class RunFigures:
         point = mine[0].survival[step]
         if point.share is None:
             return RunFigure(of, None, doubt="insufficient: nobody is found on clean images")
-        note = "" if point.interval is None else _care(point.interval)
-        return RunFigure(of, point.share, point.interval, note=note or "the run has no intervals")
+        note = "the run has no intervals" if point.interval is None else _care(point.interval)
+        return RunFigure(of, point.share, point.interval, note=note)
 
     @cached_property
     def _margins(self) -> Callable[[str], list[ConditionMargins]]:

@@ -21,7 +21,7 @@ from adverse.curves.group_sequential import Spending
 from adverse.errors import StudyError
 from adverse.plugins import Registry
 from adverse.requirements.gate import rule_verdicts
-from adverse.requirements.rules import Rule, read_rules
+from adverse.requirements.rules import Rule, read_rules, refuse_unevaluated
 from adverse.requirements.run_figures import RunFigures
 from adverse.requirements.until import (
     LEAST_LOGS,
@@ -198,6 +198,7 @@ def _plan(
             got="0",
             fix="Leave bootstrap: out, or give 1000.",
         )
+    refuse_unevaluated(rules, file.study.levels, where=where)
     registry = plugins.load(file.plugin_files)
     dataset, settings = read_dataset(file, registry), read_settings(file, registry)
     plan = make_until_plan(
