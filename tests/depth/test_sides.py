@@ -54,15 +54,14 @@ def test_a_pole_that_matching_made_too_wide_is_as_wide_as_it_is_and_a_gap_in_it_
         assert not made.doubted[:, POLE].any()
 
 
-def test_before_a_background_without_texture_both_sides_fit_and_that_is_said() -> None:
+def test_before_a_background_without_texture_what_is_too_wide_is_doubted() -> None:
     left, right, truth = pole(background=0)
     matched = truth.copy()
     matched[:, POLE.stop : POLE.stop + 4] = NEAR
     everywhere = np.ones(truth.shape, np.bool_)
     made = sides_of_steps(left, right, matched, of_right(matched), everywhere, ~everywhere)
-    assert made.doubted[:, POLE.stop + sides.RADIUS_PX :][:, :4].all()
+    assert np.array_equal(np.unique(np.nonzero(made.doubted)[1]), np.arange(POLE.stop, POLE.stop + 4))
     assert made.doubted[:, POLE.stop : POLE.stop + 4].all()
-    assert not made.doubted[:, POLE].any()
 
 
 def test_what_is_fixed_neither_changes_nor_passes_on_what_it_has() -> None:
@@ -88,14 +87,14 @@ def test_it_is_as_a_slow_reference_says() -> None:
     made = sides_of_steps(left, right, start, there, measured, fixed)
     values, moved = propagated(left, right, start, there, fixed)
     assert moved.sum() > 20
-    assert made.doubted.sum() > 20
+    assert made.doubted.sum() > 5
     np.testing.assert_allclose(made.disparity, values)
     assert np.array_equal(made.measured, measured | moved)
     assert np.array_equal(made.doubted, doubts(left, right, values, (measured | moved) & ~fixed))
 
 
-def apart(one: float, other: float) -> bool:
-    return abs(one - other) >= max(sides.STEP_PX, sides.STEP_SHARE * max(one, other))
+def step_px(one: float, other: float) -> float:
+    return max(sides.STEP_PX, sides.STEP_SHARE * max(one, other))
 
 
 def propagated(
@@ -127,27 +126,30 @@ def propagated(
     for y, x, beside, before in order:
         for place in [*before, (y, x + beside)]:
             value = values[place]
-            if not fixed[place] and apart(values[y, x], value) and better(y, x, value):
+            if (
+                not fixed[place]
+                and abs(values[y, x] - value) >= step_px(values[y, x], value)
+                and better(y, x, value)
+            ):
                 values[y, x], moved[y, x] = value, True
     return values, moved
 
 
 def doubts(left: Image, right: Image, values: NDArray[np.float64], known: Mask) -> Mask:
-    """Return where the nearest or the farthest disparity around fits about as well."""
+    """Return where the farthest disparity around fits about as well."""
     doubted = np.zeros_like(known)
     for y, x in np.argwhere(known):
         part = np.s_[
             max(y - sides.LOOK_PX, 0) : y + sides.LOOK_PX + 1,
             max(x - sides.LOOK_PX, 0) : x + sides.LOOK_PX + 1,
         ]
-        own, seen = values[y, x], values[part][known[part]]
-        near, far = seen.max(), seen.min()
-        others = [misfit(left, right, y, x, -value) for value in (near, far) if apart(own, value)]
-        hides = int(x + own - far + 0.5)
-        if apart(own, far) and hides < values.shape[1] and abs(values[y, hides] - own) < sides.SAME_PX:
-            others.append(sides.HIDDEN_LEVELS)
-        least = sides.AS_WELL + misfit(left, right, y, x, -own)
-        doubted[y, x] = bool(others) and min(others) < least
+        own, far = values[y, x], values[part][known[part]].min()
+        if own - far >= max(sides.DOUBT_PX, sides.DOUBT_SHARE * own):
+            other = misfit(left, right, y, x, -far)
+            hides = int(x + own - far + 0.5)
+            if hides < values.shape[1] and abs(values[y, hides] - own) < sides.SAME_PX:
+                other = min(other, sides.HIDDEN_LEVELS)
+            doubted[y, x] = other - misfit(left, right, y, x, -own) < sides.AS_WELL
     return doubted
 
 

@@ -5,7 +5,8 @@ that the check from left to right and back agrees), and loses thin ones before a
 At its steps each pixel is therefore matched again, with both surfaces and with adaptive support weights (Yoon
 and Kweon 2006): in a window only what has the pixel's colour counts. It takes the disparity of a neighbour
 that fits clearly better in both images, so that a pole goes on along its edge and fog does not stick to it.
-What fits no better than the other side is doubted: refinement then decides by colour.
+On the nearer side of a high step, what fits no better than the farther side is doubted: refinement then
+decides by colour.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ LOOK_PX = 8
 """How far from a pixel the other side of a step is looked for."""
 STEP_PX, STEP_SHARE = 3.0, 0.2
 """A step is at least so many pixels of disparity, and this share of the nearer side's."""
+DOUBT_PX, DOUBT_SHARE = 6.0, 0.5
+"""The same, where the nearer side is doubted: smaller ones show little, and refinement needs what is sure."""
 COLOUR_LEVELS = 10.0
 """A pixel that differs by so many levels, in the channel that differs most, counts e times less."""
 MOST_LEVELS = 30.0
@@ -45,7 +48,7 @@ Mask = NDArray[np.bool_]
 
 
 class Sides(NamedTuple):
-    """Disparity (H,W), where it was measured, and where of that the other side would fit as well."""
+    """Disparity (H,W), where it was measured, and where of that the farther side would fit as well."""
 
     disparity: Floats
     measured: Mask
@@ -68,12 +71,10 @@ def sides_of_steps(
         _propagate(one, other, disparity, np.ascontiguousarray(of_right), fixed, table, step, moved)
     known = (measured | moved) & ~fixed
     square = np.ones((2 * LOOK_PX + 1, 2 * LOOK_PX + 1), np.uint8)
-    near = cv2.dilate(np.where(known, disparity, -np.inf).astype(np.float32), square)
     far = cv2.erode(np.where(known, disparity, np.inf).astype(np.float32), square)
-    behind = near - disparity >= np.maximum(STEP_PX, STEP_SHARE * near)
-    before = disparity - far >= np.maximum(STEP_PX, STEP_SHARE * disparity)
+    before = known & (disparity - far >= np.maximum(DOUBT_PX, DOUBT_SHARE * disparity))
     doubted = np.zeros(disparity.shape, np.bool_)
-    _doubt(one, other, disparity, near, far, np.argwhere(known & (behind | before)), table, doubted)
+    _doubt(one, other, disparity, far, np.argwhere(before), table, doubted)
     return Sides(disparity, measured | moved, doubted)
 
 
@@ -181,18 +182,14 @@ def _fits_right(  # pragma: no cover - compiled
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _doubt(  # pragma: no cover - compiled
-    left: Any, right: Any, disparity: Any, near: Any, far: Any, places: Any, table: Any, doubted: Any
+    left: Any, right: Any, disparity: Any, far: Any, places: Any, table: Any, doubted: Any
 ) -> None:
-    """Mark the places (N,2) where the nearer or the farther side of the step fits about as well."""
+    """Mark the places (N,2) on the nearer side of a step where the farther one fits about as well."""
     columns = disparity.shape[1]
     for y, x in places:
         own = disparity[y, x]
-        other = np.float32(MOST_LEVELS)
-        if near[y, x] - own >= max(STEP_PX, STEP_SHARE * near[y, x]):
-            other = min(other, _misfit(left, right, table, y, x, -near[y, x]))
-        if own - far[y, x] >= max(STEP_PX, STEP_SHARE * own):
-            other = min(other, _misfit(left, right, table, y, x, -far[y, x]))
-            hides = int(x + own - far[y, x] + np.float32(0.5))
-            if hides < columns and abs(disparity[y, hides] - own) < SAME_PX:
-                other = min(other, np.float32(HIDDEN_LEVELS))
+        other = _misfit(left, right, table, y, x, -far[y, x])
+        hides = int(x + own - far[y, x] + np.float32(0.5))
+        if hides < columns and abs(disparity[y, hides] - own) < SAME_PX:
+            other = min(other, np.float32(HIDDEN_LEVELS))
         doubted[y, x] = other - _misfit(left, right, table, y, x, -own) < AS_WELL
