@@ -285,6 +285,18 @@ def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> No
     assert not sky[:, 40:].any()
 
 
+def test_a_gray_wall_that_runs_on_into_the_sky_is_no_sky_where_it_was_measured() -> None:
+    image = np.full((60, 90, 3), (105, 117, 123), np.uint8)  # a wall as bright as the sky beside it
+    image[:40, 30:] = np.linspace((105, 117, 123), (108, 130, 165), 60)[None].round()
+    image[40:, 30:] = (60, 60, 50)
+    near = np.zeros((60, 90), np.bool_)
+    near[:, :15] = True  # less than a quarter of the piece
+    assert sky_mask(image)[:, :15].mean() > 0.5
+    sky = sky_mask(image, near=near, matched=near)
+    assert not sky[:, :9].any()
+    assert sky[:40, 32:].all()
+
+
 def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> None:
     image = np.full((60, 90, 3), (150, 180, 220), np.uint8)
     image[30:], image[:30, 38:54], image[:30, 40:50] = (90, 120, 40), (90, 120, 40), (142, 172, 212)
