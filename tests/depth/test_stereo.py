@@ -273,6 +273,8 @@ def test_a_plane_that_is_not_the_ground_takes_nothing_away() -> None:
     ground[60:, 10:20] = 1  # a ditch: too much of it to be mistakes
     for disparity in (wall, ground):
         assert not below_ground(disparity, np.ones((80, 50), np.bool_)).any()
+    low = np.ones((8, 50), np.float32)
+    assert not below_ground(low, low < 0).any()  # too few rows to fit a line
 
 
 def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> None:
