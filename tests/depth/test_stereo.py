@@ -213,11 +213,11 @@ def test_how_many_rows_the_right_image_is_lower_is_measured(rows: int) -> None:
     pair = orchard()
     one, other = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.uint8) for image in pair[:2])
     moved = np.roll(other, rows, axis=0)
-    offsets = follow(one, moved, *match(one, moved, 64)).rows_lower
+    offsets = follow(one, moved, *match(one, moved, 64)[:2]).rows_lower
     assert len(offsets) >= 20
     assert np.median(offsets) == pytest.approx(rows, abs=0.1)
     flat = np.full_like(one, 99)
-    assert len(follow(flat, flat, *match(flat, flat, 16)).rows_lower) == 0
+    assert len(follow(flat, flat, *match(flat, flat, 16)[:2]).rows_lower) == 0
 
 
 @pytest.mark.parametrize("ahead_m", [-0.05, 0.0, 0.03])
@@ -273,6 +273,8 @@ def test_a_plane_that_is_not_the_ground_takes_nothing_away() -> None:
     ground[60:, 10:20] = 1  # a ditch: too much of it to be mistakes
     for disparity in (wall, ground):
         assert not below_ground(disparity, np.ones((80, 50), np.bool_)).any()
+    low = np.ones((8, 50), np.float32)
+    assert not below_ground(low, low < 0).any()  # too few rows to fit a line
 
 
 def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> None:
@@ -283,6 +285,18 @@ def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> No
     sky = sky_mask(image, near=near)
     assert sky[:30, :40].all()
     assert not sky[:, 40:].any()
+
+
+def test_a_gray_wall_that_runs_on_into_the_sky_is_no_sky_where_it_was_measured() -> None:
+    image = np.full((60, 90, 3), (105, 117, 123), np.uint8)  # a wall as bright as the sky beside it
+    image[:40, 30:] = np.linspace((105, 117, 123), (108, 130, 165), 60)[None].round()
+    image[40:, 30:] = (60, 60, 50)
+    near = np.zeros((60, 90), np.bool_)
+    near[:, :15] = True  # less than a quarter of the piece
+    assert sky_mask(image)[:, :15].mean() > 0.5
+    sky = sky_mask(image, near=near, matched=near)
+    assert not sky[:, :9].any()
+    assert sky[:40, 32:].all()
 
 
 def test_a_pocket_of_blue_sky_of_which_little_was_matched_as_near_is_sky() -> None:

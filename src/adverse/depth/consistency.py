@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth, checked_hood, with_hood
+from adverse.depth.filling import filled_from_farther
 from adverse.depth.stereo import DISTANT_SHARE, LEAST_PX, Refine, far_from, refined
 from adverse.errors import DataError
 from adverse.types import Camera, Image
@@ -73,7 +74,9 @@ def consistent(
         alike = np.stack([_alike(*one, colour) for one in seen])
         scene = ~sky if hood is None else ~sky & (hood == 0)
         fused, measured = _fused(own, depth.measured, scene, values, alike)
-    smooth, confidence = refined(fused, measured, image, sky, refine)
+    doubted = depth.measured & (depth.confidence <= 0)
+    filled = filled_from_farther(fused, measured)
+    smooth, confidence = refined(filled, measured & ~doubted, image, sky, refine)
     made = (scale / np.maximum(smooth, LEAST_PX)).astype(np.float32)
     if not measured.any():
         made[:] = np.nan

@@ -62,7 +62,7 @@ def ground_line(disparity: NDArray[np.float32], measured: Mask) -> GroundLine | 
         if len(found) >= LEAST_PIXELS * columns:
             at.append(y)
             middle.append(float(np.median(found)))
-    if len(at) < rows // (4 * EVERY):
+    if len(at) < max(rows // (4 * EVERY), 2):
         return None
     row, shift = np.array(at, float), np.array(middle)
     one, other = np.triu_indices(len(row), 1)

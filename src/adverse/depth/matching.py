@@ -37,8 +37,16 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
-def match(left: Image, right: Image, count: int) -> tuple[Floats, Mask]:
-    """Return the disparity (H,W) of the left image, from 0 to below `count` pixels, and where it is sure."""
+class Match(NamedTuple):
+    """Disparity (H,W) of the left image, where both ways agree on it, and that of the right image."""
+
+    disparity: Floats
+    sure: Mask
+    of_right: Floats
+
+
+def match(left: Image, right: Image, count: int) -> Match:
+    """Match the images of a pair both ways; disparity is from 0 to below `count` pixels."""
     one, other = gray(left), gray(right)
     matcher = cv2.StereoSGBM.create(
         minDisparity=0,
@@ -55,11 +63,14 @@ def match(left: Image, right: Image, count: int) -> tuple[Floats, Mask]:
         return matcher.compute(*wide)[:, count:].astype(np.int16)
 
     forward = matched(one, other)
-    backward = matched(other[:, ::-1], one[:, ::-1])[:, ::-1]
-    sure = _agreeing(forward, np.ascontiguousarray(backward), round(AGREE_PX * STEPS_PER_PX))
+    backward = np.ascontiguousarray(matched(other[:, ::-1], one[:, ::-1])[:, ::-1])
+    sure = _agreeing(forward, backward, round(AGREE_PX * STEPS_PER_PX))
     kept = np.where(sure, forward, -STEPS_PER_PX).astype(np.int16)
     cv2.filterSpeckles(kept, -STEPS_PER_PX, SPECK_PX, round(SPECK_STEP_PX * STEPS_PER_PX))
-    return np.maximum(forward, 0).astype(np.float32) / np.float32(STEPS_PER_PX), kept >= 0
+    one_way, other_way = (
+        np.maximum(steps, 0).astype(np.float32) / np.float32(STEPS_PER_PX) for steps in (forward, backward)
+    )
+    return Match(one_way, kept >= 0, other_way)
 
 
 class Overview(NamedTuple):
@@ -81,7 +92,7 @@ def overview(left: Image, right: Image, most_px: float) -> Overview:
     size = max(left.shape[1] // times, 1), max(left.shape[0] // times, 1)
     small = [cv2.resize(gray(image), size, interpolation=cv2.INTER_AREA) for image in (left, right)]
     one, other = (image.astype(np.uint8) for image in small)
-    disparity, sure = match(one, moved_left(other, BEHIND_PX), searched(most_px / times + BEHIND_PX))
+    disparity, sure, _ = match(one, moved_left(other, BEHIND_PX), searched(most_px / times + BEHIND_PX))
     disparity -= BEHIND_PX
     columns = disparity.shape[1]
     at = np.arange(columns, dtype=np.float32) - disparity
@@ -94,7 +105,7 @@ def overview(left: Image, right: Image, most_px: float) -> Overview:
     if (
         behind.any()
     ):  # one rung of a ladder is like the next: where a place before infinity fits too, it is that
-        before, _ = match(one, other, searched(most_px / times))
+        before = match(one, other, searched(most_px / times)).disparity
         fits &= ~(behind & (_unlike(one, _seen_at(other, before)) <= FIT_TIMES * here + FIT_LEVELS))
     return Overview((disparity * times).astype(np.float32), fits)
 

@@ -61,6 +61,8 @@ PIECE_PX, PALE_LEVELS, PALE_SHARE, OFF_LEVELS = 30, 20, 0.6, 30
 """A piece of so many pixels, found by colour and measured as near, is a wall if it is not as blue as above
 and either the sky is bluer than red by so many levels and the piece by less than this share of them, or it is
 so far from the local mean."""
+SOLID_PX, SOLID_SHARE = 25, 0.7
+"""A part of smooth sky is a wall that runs on into it if in a window so large so much is measured as near."""
 SURE_SHARE = 0.7
 """Under a sky that is not as blue, a piece is a wall that is large and of which this share is near."""
 
@@ -100,6 +102,10 @@ def sky_mask(
     start = _start(image, empty)
     smooth = _smooth(colour)
     seeds, walls = _smooth_pieces(likely & smooth, evidence, start)
+    if near is not None:
+        solid = _solid(seeds, near & (cv2.subtract(blue, red) < BLUE_LEVELS))
+        seeds, measured = _smooth_pieces(seeds & ~solid, evidence, start)
+        walls |= solid | measured
     warm = np.zeros_like(seeds)
     if near is not None and matched is not None and horizon is not None:
         rest = smooth & ~seeds & ~walls
@@ -134,6 +140,23 @@ def sky_mask(
     return _without_specks(found | seeds, colour)
 
 
+def _solid(sky: Mask, measured: Mask) -> Mask:
+    """Return the large parts of smooth sky that are measured nearly everywhere: walls that run on into it."""
+    window = (SOLID_PX, SOLID_PX)
+    count, hits = (
+        cv2.boxFilter(mask.astype(np.float32), -1, window, borderType=cv2.BORDER_REFLECT)
+        for mask in (sky, sky & measured)
+    )
+    solid = sky & (hits >= SOLID_SHARE * count)
+    joined = cv2.morphologyEx(
+        solid.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((TOUCH_PX, TOUCH_PX), np.uint8)
+    )
+    components, labels = cv2.connectedComponents(joined, connectivity=8)
+    large = np.bincount(labels[solid], minlength=components) >= LEAST_SHARE * sky.size
+    wall: Mask = solid & large[labels]
+    return wall
+
+
 def _walls_found(found: Mask, seeds: Mask, near: Mask, off: Floats, colour: Image, mean: Floats) -> Mask:
     """Return the pieces that were found by colour but are measured, and not as blue as the sky there."""
     square = np.ones((TOUCH_PX, TOUCH_PX), np.uint8)
@@ -148,7 +171,7 @@ def _walls_found(found: Mask, seeds: Mask, near: Mask, off: Floats, colour: Imag
     )
     wall = (unlike > OFF_LEVELS) | ((sky_blue >= PALE_LEVELS) & (blue < PALE_SHARE * sky_blue))
     wall &= (area >= PIECE_PX) & (measured > NEAR_SHARE) & (blue < BLUE_LEVELS)
-    wall |= (area >= LEAST_SHARE * labels.size) & (measured > SURE_SHARE) & (sky_blue < PALE_LEVELS)
+    wall |= (area >= LEAST_SHARE * labels.size) & (measured > SURE_SHARE) & (blue < BLUE_LEVELS)
     walls: Mask = wall[labels] & away
     return walls
 

@@ -4,7 +4,8 @@
 2. Disparity to a fraction of a pixel: from the matching cost, then by the image gradient in a small window.
 3. The sky (`adverse.depth.sky`) is at +inf.
 4. What is unsure is filled from the farther side.
-5. Refined along the edges of the image, by confidence: `smoother` or `solver`. The smoother's ramps at steps
+5. At steps each pixel is matched again with both sides (`adverse.depth.sides`).
+6. Refined along the edges of the image, by confidence: `smoother` or `solver`. The smoother's ramps at steps
    are made sharp again, and what was measured with confidence stays within a pixel of disparity.
 """
 
@@ -24,6 +25,7 @@ from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.matching import BLACK_LEVELS, Overview, gray, match, moved_left, overview, searched
 from adverse.depth.rows import FollowedPoints, advance, follow
+from adverse.depth.sides import sides_of_steps
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
 from adverse.depth.steps import sharpened
@@ -117,7 +119,7 @@ def from_stereo(
     if hood is not None:
         seen = seen.without(hood > 0)
     count = _search_px(scale, camera, nearest_m, seen, where)
-    disparity, sure = match(left, right, count)
+    disparity, sure, of_right = match(left, right, count)
     sure &= _in_image(disparity - whole)
     if hood is not None:
         sure &= hood == 0
@@ -139,7 +141,10 @@ def from_stereo(
         _check_moment(followed, camera, -float(rest), where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
-    smooth, confidence = refined(fine, measured, left, sky, refine)
+    fixed = sky if hood is None else sky | (hood > 0)
+    filled = filled_from_farther(fine, measured)
+    filled, measured, unsure = sides_of_steps(left, right, filled, of_right, measured, fixed)
+    smooth, confidence = refined(filled, measured & ~unsure, left, sky, refine)
     depth = (scale / np.maximum(smooth - rest, LEAST_PX)).astype(np.float32)
     if not measured.any():
         depth[:] = np.nan
@@ -175,20 +180,22 @@ def _subpixel(left: Image, right: Image, disparity: Floats, sure: Mask) -> tuple
 
 
 def refined(
-    disparity: Floats, measured: Mask, guide: Image, sky: Mask, refine: Refine
+    filled: Floats, sure: Mask, guide: Image, sky: Mask, refine: Refine
 ) -> tuple[Floats, NDArray[np.float32]]:
-    """Fill and refine disparity; return it with its confidence. Near its steps matching is least sure."""
-    filled = filled_from_farther(disparity, measured)
+    """Refine disparity, known everywhere (H,W), and return it with its confidence: 0 where it is not sure.
+
+    Near its steps matching is least sure.
+    """
     mean = cv2.boxFilter(filled, -1, (5, 5))
     variance = np.maximum(cv2.boxFilter(filled * filled, -1, (5, 5)) - mean * mean, 0)
-    confidence = np.where(measured, 1 / (1 + STEP_DOUBT * variance), 0).astype(np.float32)
-    weight = np.where(measured, confidence, np.float32(UNSURE))
+    confidence = np.where(sure, 1 / (1 + STEP_DOUBT * variance), 0).astype(np.float32)
+    weight = np.where(sure, confidence, np.float32(UNSURE))
     weight[sky] = 0
     if refine == "smoother":
         smooth = sharpened(fast_global_smoother(filled, weight, guide, cut=sky).values, guide, sky)
         held = np.clip(smooth, filled - np.float32(SURE_PX), filled + np.float32(SURE_PX))
-        sure = cv2.erode((confidence >= SURE).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
-        return np.where(sure, held, smooth).astype(np.float32), confidence
+        firm = cv2.erode((confidence >= SURE).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+        return np.where(firm, held, smooth).astype(np.float32), confidence
     if refine == "solver":
         return bilateral_solver(filled, weight, guide), confidence
     return filled, confidence
@@ -292,7 +299,7 @@ def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None
     count = max(_search_px(scale, camera, None, seen, where) // 32 * 16, 16)
     half = [cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for image in (left, right)]
     small = [image.astype(np.uint8) for image in half]
-    disparity, sure = match(small[0], small[1], count)
+    disparity, sure, _ = match(small[0], small[1], count)
     share = float(sure.mean())
     _check_views(small[0], small[1], disparity, sure, np.zeros_like(sure), count, offset_px, where)
     size = left.shape[1], left.shape[0]
@@ -326,7 +333,7 @@ def _check_views(
             fix="Check that the right images are not copies of the left ones.",
         )
     if share < DOUBTFUL_SHARE:
-        swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
+        swapped = (match(right, left, count).sure & ~sky).sum() / max((~sky).sum(), 1)
         if swapped > max(SWAPPED_TIMES * share, SWAPPED_SHARE):
             if offset_px:
                 raise _behind(float(swapped), offset_px, where)
