@@ -28,9 +28,12 @@ from scenes import Frames, depth_m, frames
 
 NET = "two-stage"
 KINDS = ("clean", "stylized", "both", "mutated")
-LOGS, PER_LOG, LENGTH = 400, 2, 0.2
+LOGS, PER_LOG, LENGTH = 800, 2, 0.75
 """Train logs, frames of each, and the steps as a part of the usual 1600."""
 SEED = 17
+"""Of the styles and mutations of the copies."""
+RUNS = 3
+"""Trainings of each kind, which differ in their seeds: what one training says may be chance."""
 OTHER_FAMILIES = (
     *(f"channel_dropout(channel={channel})" for channel in "RGB"),
     *(f"lens_mud(coverage={share})" for share in (0.03, 0.1, 0.25)),
@@ -54,6 +57,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train")
     train.add_argument("kind", choices=KINDS)
+    train.add_argument("seed", type=int, help=f"1 to {RUNS} in the table")
     train.add_argument("--styles", type=Path, help="folder of paintings; made styles unless given")
     train.add_argument("--model", type=Path, help="another AdaIN in ONNX than the bundled one")
     train.add_argument("--minutes", type=float, default=math.inf, help="stop then; the next call goes on")
@@ -75,7 +79,7 @@ def main() -> None:
             {"name": "remedy", "seed": 7, "data": TEST, "suts": suts, "mutations": ["coco-c"]}, told.run
         )
         return
-    _train(told.kind, data(told.kind, told.styles, told.model), told.out, told.minutes)
+    _train(told.kind, told.seed, data(told.kind, told.styles, told.model), told.out, told.minutes)
 
 
 def data(kind: str, styles: Path | None, model: Path | None) -> Frames:
@@ -123,7 +127,7 @@ def copies(clean: Frames, kind: str, styles: Path | None, model: Path | None) ->
     return images
 
 
-def _train(kind: str, seen: Frames, out: Path, minutes: float) -> None:
+def _train(kind: str, seed: int, seen: Frames, out: Path, minutes: float) -> None:
     import torch  # noqa: PLC0415 - scoring does without
 
     from export import export  # noqa: PLC0415
@@ -132,11 +136,11 @@ def _train(kind: str, seen: Frames, out: Path, minutes: float) -> None:
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
     start = BUNDLED / MODELS[NET].file
-    training = Training(NET, LENGTH, seen)
+    training = Training(NET, LENGTH, seen, seed)
     training.start_from(start, NET)
-    key = digest(file_sha256(start), seen.images[-1].tobytes(), str(len(seen.images)), str(LENGTH), size=4)
-    if training.run(out / f"{kind}-{key}.pt", 60 * minutes):
-        export(training.made(), out / f"{kind}.onnx")
+    key = digest(file_sha256(start), seen.images[-1].tobytes(), f"{len(seen.images)} {LENGTH} {seed}", size=4)
+    if training.run(out / f"{kind}-{seed}-{key}.pt", 60 * minutes):
+        export(training.made(), out / f"{kind}-{seed}.onnx")
 
 
 if __name__ == "__main__":
