@@ -138,6 +138,7 @@ def test_depth_is_passed_on() -> None:
         (IMAGE.astype(np.int16), "normalised"),
         (Pillow.fromarray(IMAGE[..., 0]), "mode L"),
         ("photo.png", "layout"),
+        (np.zeros((0, 4, 3), np.float32), "shape"),
     ],
 )
 def test_what_is_no_image_is_refused(image: Any, words: str) -> None:

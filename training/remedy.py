@@ -1,4 +1,8 @@
-"""Does it help to train on stylized or mutated images? python training/remedy.py train KIND, then score RUN.
+"""The remedy: does it help to train on stylized or mutated images.
+
+    python training/remedy.py train KIND SEED    # for each of the four kinds and seeds 1 to 3
+    python training/remedy.py score RUN
+    python training/remedy.py table RUN
 
 Table 2 of Michaelis et al. (2019) in small: the bundled two-stage detector, which has seen frames as they are
 and nothing else, is trained on for equally many steps on the same frames of the orchard: as they are (clean),
@@ -10,14 +14,18 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 import adverse
 from adverse import mutations
+from adverse.benchmarks.intervals import standard_error
+from adverse.benchmarks.table import BenchTable, SutRobustness, bench_table
 from adverse.content import digest, file_sha256
 from adverse.data.worlds.writing import cache_folder
 from adverse.seeds import generator
@@ -26,11 +34,15 @@ from adverse.suts.bundled import MODELS
 from adverse.types import Image
 from scenes import Frames, depth_m, frames
 
+BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 NET = "two-stage"
 KINDS = ("clean", "stylized", "both", "mutated")
-LOGS, PER_LOG, LENGTH = 400, 2, 0.2
+LOGS, PER_LOG, LENGTH = 800, 2, 0.75
 """Train logs, frames of each, and the steps as a part of the usual 1600."""
 SEED = 17
+"""Of the styles and mutations of the copies."""
+RUNS = 3
+"""Trainings of each kind, which differ in their seeds: what one training says may be chance."""
 OTHER_FAMILIES = (
     *(f"channel_dropout(channel={channel})" for channel in "RGB"),
     *(f"lens_mud(coverage={share})" for share in (0.03, 0.1, 0.25)),
@@ -38,6 +50,7 @@ OTHER_FAMILIES = (
     *(f"glare(veiling_ratio={ratio})" for ratio in (0.05, 0.2, 0.5)),
 )
 """Dirt on the lens, stray light in it, a lost channel: neither noise nor blur, weather or coding."""
+PARTS = ("clean", "corrupted", "relative")
 TEST = {
     "format": "orchard-world",
     "logs": {"validation": 2, "test": 60},
@@ -54,28 +67,98 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train")
     train.add_argument("kind", choices=KINDS)
+    train.add_argument("seed", type=int, help=f"1 to {RUNS} in the table")
     train.add_argument("--styles", type=Path, help="folder of paintings; made styles unless given")
     train.add_argument("--model", type=Path, help="another AdaIN in ONNX than the bundled one")
     train.add_argument("--minutes", type=float, default=math.inf, help="stop then; the next call goes on")
     score = commands.add_parser("score")
     score.add_argument("run", type=Path)
+    shown = commands.add_parser("table")
+    shown.add_argument("run", type=Path)
     for command in (train, score):
         command.add_argument("--out", type=Path, default=cache_folder() / "training" / "remedy")
     told = parser.parse_args()
+    if told.command == "table":
+        print("\n".join(table(bench_table(told.run))))
+        return
     if told.command == "score":
-        suts = [
-            {
-                **MODELS[NET].section(kind, "."),
-                "model": str((told.out / f"{kind}.onnx").resolve()),
-                "trained_on": [],
-            }
-            for kind in KINDS
-        ]
         adverse.run(
-            {"name": "remedy", "seed": 7, "data": TEST, "suts": suts, "mutations": ["coco-c"]}, told.run
+            {
+                "name": "remedy",
+                "seed": 7,
+                "data": TEST,
+                "suts": suts(told.out),
+                "mutations": ["coco-c"],
+            },
+            told.run,
         )
         return
-    _train(told.kind, data(told.kind, told.styles, told.model), told.out, told.minutes)
+    _train(told.kind, told.seed, data(told.kind, told.styles, told.model), told.out, told.minutes)
+
+
+def suts(folder: Path) -> list[dict[str, Any]]:
+    """Return the bundled network and all that were trained on, as a study lists them."""
+    base, families = MODELS[NET], sorted({text.split("(")[0] for text in OTHER_FAMILIES})
+    listed = [{**base.section("before", "."), "model": str(BUNDLED / base.file)}]
+    for kind in KINDS:
+        for seed in range(1, RUNS + 1):
+            model = (folder / f"{kind}-{seed}.onnx").resolve()
+            entry = {**base.section(f"{kind}-{seed}", "."), "model": str(model)}
+            listed.append({**entry, "trained_on": families} if kind == "mutated" else entry)
+    return listed
+
+
+def table(scores: BenchTable) -> list[str]:
+    """Return rows: means over seeds, and how far they are from those of frames as they are."""
+    of = {row.sut: row for row in scores.rows}
+    groups = {"before": [of["before"]]}
+    groups |= {kind: [of[f"{kind}-{seed}"] for seed in range(1, RUNS + 1)] for kind in KINDS}
+    lines = [
+        "| trained on | P | mPC | rPC | mPC of each | mPC to clean | rPC to clean |",
+        "|---|" + "---:|" * 6,
+    ]
+    for name, rows in groups.items():
+        cells = [told(*estimate(rows, part)) for part in PARTS]
+        each = " ".join(f"{100 * row.whole.corrupted:.1f}" for row in rows)
+        gains = ["", ""]
+        if name in KINDS[1:]:
+            gains = [told(*estimate(rows, part, groups["clean"]), sign="+") for part in PARTS[1:]]
+        lines.append("| " + " | ".join([name, *cells, each, *gains]) + " |")
+    by_group = [row.whole.by_group for row in of.values()]
+    lines += ["", "| trained on | " + " | ".join(by_group[0]) + " |", "|---|" + "---:|" * len(by_group[0])]
+    for name, rows in groups.items():
+        means = [np.mean([row.whole.by_group[group] for row in rows]) for group in by_group[0]]
+        lines.append("| " + " | ".join([name, *(f"{100 * mean:.1f}" for mean in means)]) + " |")
+    return lines
+
+
+def estimate(
+    rows: Sequence[SutRobustness], part: str, others: Sequence[SutRobustness] = ()
+) -> tuple[float, float]:
+    """Return a mean over trainings, or its difference from others', and half of its 95 % interval.
+
+    Logs are drawn and so are seeds: the two variances are added, with degrees of freedom by Satterthwaite.
+    """
+    sides = [(1, rows), (-1, others)] if others else [(1, rows)]
+    value, variances, freedoms = 0.0, [], []
+    without: NDArray[np.float64] = np.zeros(1)
+    for sign, side in sides:
+        values = [float(getattr(row.whole, part)) for row in side]
+        value += sign * float(np.mean(values))
+        without = without + sign * np.mean([getattr(row.without, part) for row in side], axis=0)
+        if len(side) > 1:
+            variances.append(float(np.var(values, ddof=1)) / len(side))
+            freedoms.append(len(side) - 1)
+    variances.append(standard_error(without) ** 2)
+    freedoms.append(len(without) - 1)
+    total = sum(variances)
+    freedom = total**2 / sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
+    return value, float(stdtrit(freedom, 0.975)) * math.sqrt(total)
+
+
+def told(value: float, reach: float, *, sign: str = "") -> str:
+    """Return a number in points with its interval."""
+    return f"{100 * value:{sign}.1f} ± {100 * reach:.1f}"
 
 
 def data(kind: str, styles: Path | None, model: Path | None) -> Frames:
@@ -123,20 +206,20 @@ def copies(clean: Frames, kind: str, styles: Path | None, model: Path | None) ->
     return images
 
 
-def _train(kind: str, seen: Frames, out: Path, minutes: float) -> None:
+def _train(kind: str, seed: int, seen: Frames, out: Path, minutes: float) -> None:
     import torch  # noqa: PLC0415 - scoring does without
 
     from export import export  # noqa: PLC0415
-    from train import BUNDLED, THREADS, Training  # noqa: PLC0415
+    from train import THREADS, Training  # noqa: PLC0415
 
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
     start = BUNDLED / MODELS[NET].file
-    training = Training(NET, LENGTH, seen)
+    training = Training(NET, LENGTH, seen, seed)
     training.start_from(start, NET)
-    key = digest(file_sha256(start), seen.images[-1].tobytes(), str(len(seen.images)), str(LENGTH), size=4)
-    if training.run(out / f"{kind}-{key}.pt", 60 * minutes):
-        export(training.made(), out / f"{kind}.onnx")
+    key = digest(file_sha256(start), seen.images[-1].tobytes(), f"{len(seen.images)} {LENGTH} {seed}", size=4)
+    if training.run(out / f"{kind}-{seed}-{key}.pt", 60 * minutes):
+        export(training.made(), out / f"{kind}-{seed}.onnx")
 
 
 if __name__ == "__main__":

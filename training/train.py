@@ -48,11 +48,11 @@ THREADS = 1
 class Training:
     """A network under training, and all that a checkpoint must hold."""
 
-    def __init__(self, name: str, length: float, data: Frames | None = None) -> None:
-        torch.manual_seed(SEED)
+    def __init__(self, name: str, length: float, data: Frames | None = None, seed: int = SEED) -> None:
+        torch.manual_seed(seed)
         self.net = NETS[name]().to(memory_format=torch.channels_last)  # a third faster on a CPU
         self.average = copy.deepcopy(self.net)
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(seed)
         seen = frames("orchard", "train", LOGS[name], PER_LOG) if data is None else data
         self.sampler = Sampler(seen, rng, *ADVERSE[name])
         self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]

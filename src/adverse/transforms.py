@@ -153,7 +153,7 @@ class _Pixels:
             array = np.asarray(given)
         except (TypeError, ValueError, RuntimeError) as error:
             raise _no_image(str(error), "Bring it to the CPU, without a gradient.") from error
-        if array.ndim != 3 or array.shape[0 if self.planes else 2] not in (1, 3):
+        if array.ndim != 3 or array.shape[0 if self.planes else 2] not in (1, 3) or not array.size:
             raise _no_image(f"shape {array.shape}", "Say layout='chw' or 'hwc'.")
         self.kind = array.dtype
         self.image = self._bytes(array.transpose(1, 2, 0) if self.planes else array)

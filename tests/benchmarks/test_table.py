@@ -19,7 +19,8 @@ from adverse.benchmarks.mpc import CORRUPTIONS, comparable, under_corruption
 from adverse.benchmarks.table import BenchTable, SutRobustness, as_csv, as_data, bench_table
 from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
-from adverse.report.benchmark import TRAINED, benchmark_remarks, benchmark_tables, published_remarks
+from adverse.report.benchmark import benchmark_remarks, benchmark_tables, published_remarks
+from adverse.report.benchmark_figures import TRAINED, rmse_chart, severity_chart
 from adverse.requirements.rules import Rule
 from adverse.requirements.run_figures import RunFigures
 from adverse.study.engines import Stop
@@ -227,6 +228,8 @@ def test_what_a_sut_was_trained_with_is_marked_and_its_mean_is_not_mpc(tmp_path:
     assert not texts["contrast"][0].endswith(TRAINED)
     assert not texts["fog"][1].endswith(TRAINED)
     assert any("trained on fog" in line for line in benchmark_remarks(table))
+    told = [line for line in as_csv(table).splitlines() if "trained on" in line]
+    assert told == [f"squares,{table.metric.name},all,trained on,fog,,1"]
     bad = [{**suts[0], "trained_on": ["c.fogg"]}]
     with pytest.raises(StudyError, match=r"c\.fogg"):
         run(tmp_path, ["c.fog(severity=1)"], suts=bad)
@@ -248,6 +251,16 @@ def test_a_whole_battery_trained_on_is_not_mpc_and_the_gate_says_so() -> None:
     assert [column.heading for column in summary.columns] == ["SUT", "P", "mean", "% of P"]
     assert "not mPC" in summary.title
     assert [row[0].value for row in summary.rows] == [f"a {TRAINED}", "b"]
+    by_group = benchmark_tables(as_data(table))[1].rows
+    texts = {row[0].value: [str(cell.text) for cell in row[1:]] for row in by_group}
+    assert (texts["weather"], texts["digital"]) == ([f"25.0 {TRAINED}", "25.0"], ["25.0", "25.0"])
+    figure = severity_chart(as_data(table)).svg()
+    assert f"a {TRAINED}" in figure
+    assert "trained on: a fog, snow" in figure
+    change = {"images": 1, "cells": [{"corruption": name, "value": 9.0} for name in CORRUPTIONS]}
+    figure = rmse_chart(as_data(table), change).svg()
+    assert f"fog {TRAINED}" in figure
+    assert f"frost {TRAINED}" not in figure
     gate = RunFigures.__new__(RunFigures)
     gate.benchmark = cache(lambda _: table)
     rule = Rule(measure="mPC", at_least=20.0)

@@ -138,7 +138,17 @@ def test_a_mix_has_the_shares_that_were_asked_for(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "clean=1", "mutated=x", "painted=1,mutated=1", "mutated=-1", "mutated=inf", "stylized=nan"]
+    "text",
+    [
+        "",
+        "clean=1",
+        "mutated=1,mutated=2",
+        "mutated=x",
+        "painted=1,mutated=1",
+        "mutated=-1",
+        "mutated=inf",
+        "stylized=nan",
+    ],
 )
 def test_a_mix_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="the mix cannot be read"):

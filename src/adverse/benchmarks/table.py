@@ -411,7 +411,8 @@ def as_data(
 def as_csv(table: BenchTable, pixel_change: Mapping[str, Any] | None = None) -> str:
     """Return the table as CSV, one number in each line; severity 0 and no corruption is clean data.
 
-    The class is "all" in lines about all classes together.
+    The class is "all" in lines about all classes together. A line "trained on" names a corruption that the
+    SUT was trained with.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -420,6 +421,8 @@ def as_csv(table: BenchTable, pixel_change: Mapping[str, Any] | None = None) -> 
         for name, robustness in ((ALL_CLASSES, row.whole), *row.classes.items()):
             for quantity, corruption, severity, value in _lines(robustness):
                 writer.writerow((row.sut, table.metric.name, name, quantity, corruption, severity, value))
+        for corruption in row.trained_on:
+            writer.writerow((row.sut, table.metric.name, ALL_CLASSES, "trained on", corruption, "", 1))
     for cell in (pixel_change or {}).get("cells", ()):
         writer.writerow(("", "", "", "rmse", cell["corruption"], cell["severity"], cell["value"]))
     return text.getvalue()

@@ -29,7 +29,7 @@ LEAST_VISIBILITY_M = 1.0
 DEPTH_SIGMA_PX = 2.0
 """Depth is smoothed by this to soften its steps, as Pezzementi et al. (2021, section 5.2) do."""
 
-BLOCK_ROWS = 32
+BLOCK_ROWS = 128
 """Rows hazed at a time: few enough that what is made on the way stays in the cache."""
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
-from adverse.benchmarks.mpc import PUBLISHED_ON, SOURCE, PublishedRow
+from adverse.benchmarks.mpc import GROUPS, PUBLISHED_ON, SOURCE, PublishedRow
 from adverse.benchmarks.table import BenchTable
 from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError
+from adverse.report.benchmark_figures import TRAINED
 from adverse.report.intervals import interval_text
 from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
 from adverse.store.folder import BENCHMARK
@@ -26,8 +27,6 @@ WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
 PARTIAL_HEADINGS = ("P", "partial mean, not mPC", "% of P")
 MIXED_HEADINGS = ("P", "mean", "% of P")
 """Where the mean of some SUTs is mPC and that of others is not."""
-TRAINED = "†"
-"""Marks what a SUT was trained with."""
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 SHADED = ", shaded by the share of P that is left"
@@ -254,11 +253,21 @@ def _groups(data: Row) -> list[Table]:
     if not names:
         return []
     rows = tuple(
-        (Cell(name), *(_share_of(sut.get("by_group", {}).get(name), sut["P"]) for sut in suts))
+        (
+            Cell(name),
+            *(
+                _marked(sut, _share_of(sut.get("by_group", {}).get(name), sut["P"]), GROUPS[name])
+                for sut in suts
+            ),
+        )
         for name in names
     )
     records = tuple(
-        {"sut": sut["sut"], "group": name, "mean": sut.get("by_group", {}).get(name)}
+        {
+            "sut": sut["sut"],
+            "group": name,
+            "mean": sut.get("by_group", {}).get(name),
+        }
         for name in names
         for sut in suts
     )
@@ -291,10 +300,17 @@ def _corruptions(data: Row) -> Table:
 
 
 def _corruption(sut: Row, name: str) -> Cell:
-    cell = _share_of(sut["by_corruption"].get(name), sut["P"])
-    if name not in sut.get("trained_on", ()):
+    return _marked(sut, _share_of(sut["by_corruption"].get(name), sut["P"]), [name])
+
+
+def _marked(sut: Row, cell: Cell, names: Sequence[str]) -> Cell:
+    """Return a cell with a mark if the SUT was trained with one of its corruptions."""
+    trained = [name for name in sut.get("trained_on", ()) if name in names]
+    if not trained:
         return cell
-    return replace(cell, text=f"{cell.text} {TRAINED}", note=f"trained on it; {cell.note}".removesuffix("; "))
+    words = "it" if len(names) == 1 else ", ".join(trained)
+    note = f"trained on {words}; {cell.note}".removesuffix("; ")
+    return replace(cell, text=f"{cell.text} {TRAINED}", note=note)
 
 
 def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:

@@ -24,6 +24,8 @@ from adverse.store.durable import storage_errors, write_file
 from adverse.store.read import Store
 from adverse.text import shown
 
+TRAINED = "†"
+"""Marks what a SUT was trained with."""
 RMSE_IMAGES = 20
 """Images that the change of pixels is measured on, evenly spaced over those of the test split."""
 SMALL = PanelSize(300, 200, 46, 10, 26, 40)
@@ -129,7 +131,7 @@ def severity_chart(data: Row) -> Chart:
     panels += [
         Panel(name.replace("_", " "), x, y, _severity_lines(data, [name]), size=SMALL) for name in names
     ]
-    title = f"{data['study']}: {data['metric']['full']} over severity"
+    title = f"{data['study']}: {data['metric']['full']} over severity{_trained(data['suts'])}"
     return Chart(title, panels, across=min(ABREAST, len(panels)), one_legend=True)
 
 
@@ -153,7 +155,7 @@ def rmse_chart(data: Row, change: Row, before: Row | None = None) -> Chart:
     y = Axis("rPC, %", (0.0, y_ticks[-1]), tuple(y_ticks))
     panels = [
         Panel(
-            shown(sut["sut"]) + ("; arrows: from the earlier run to this one" if earlier else ""),
+            _named(sut) + ("; arrows: from the earlier run to this one" if earlier else ""),
             x,
             y,
             (),
@@ -164,7 +166,7 @@ def rmse_chart(data: Row, change: Row, before: Row | None = None) -> Chart:
         for sut in data["suts"]
         if sut["P"]
     ]
-    title = f"{data['study']}: rPC over RMSE"
+    title = f"{data['study']}: rPC over RMSE{_trained(data['suts'])}"
     return Chart(title, panels, across=min(2, max(len(panels), 1)), one_legend=True)
 
 
@@ -177,7 +179,7 @@ def _severity_lines(data: Row, names: Sequence[str]) -> list[Line]:
             mine = [cells.get((name, severity), np.nan) for name in names]
             values.append(float(np.mean(mine)))
         colour, dashes, width = sut_style(number)
-        lines.append(Line(shown(sut["sut"]), (0.0, *map(float, SEVERITIES)), values, colour, dashes, width))
+        lines.append(Line(_named(sut), (0.0, *map(float, SEVERITIES)), values, colour, dashes, width))
     return lines
 
 
@@ -203,10 +205,26 @@ def _dots(sut: Row, size: Mapping[str, float]) -> list[Dots]:
                     [4.0] * len(names),
                     GROUP_COLOURS.get(group, OTHERS),
                     number % 3,
-                    labels=tuple(name.replace("_", " ") for name in names),
+                    labels=tuple(_label(sut, name) for name in names),
                 )
             )
     return made
+
+
+def _named(sut: Row) -> str:
+    """Return the name of a SUT, marked if it was trained with some of the corruptions."""
+    return f"{shown(sut['sut'])} {TRAINED}" if sut.get("trained_on") else shown(sut["sut"])
+
+
+def _label(sut: Row, name: str) -> str:
+    words = name.replace("_", " ")
+    return f"{words} {TRAINED}" if name in sut.get("trained_on", ()) else words
+
+
+def _trained(suts: Sequence[Row]) -> str:
+    """Return what the mark means, for a title; nothing where no SUT has it."""
+    told = [f"{shown(sut['sut'])} {', '.join(sut['trained_on'])}" for sut in suts if sut.get("trained_on")]
+    return f" ({TRAINED} trained on: {'; '.join(told)})" if told else ""
 
 
 def _arrows(before: Row, after: Row, size: Mapping[str, float]) -> list[Arrow]:

@@ -110,12 +110,16 @@ def read_mix(text: str) -> Mix:
     Mix(clean=1.0, mutated=2.0, stylized=0.0)
     """
     shares = dict.fromkeys(("clean", "mutated", "stylized"), 0.0)
+    said: set[str] = set()
     try:
         for part in text.split(","):
-            name, _, share = part.partition("=")
-            if name.strip() not in shares:
-                raise ValueError(f"{name.strip()!r} is no share")
-            shares[name.strip()] = float(share)
+            name, _, share = (word.strip() for word in part.partition("="))
+            if name not in shares:
+                raise ValueError(f"{name!r} is no share")
+            if name in said:
+                raise ValueError(f"{name} stands there twice")
+            said.add(name)
+            shares[name] = float(share)
         changed = shares["mutated"] + shares["stylized"]
         if not all(0 <= share < math.inf for share in shares.values()) or changed == 0:
             raise ValueError("shares are numbers from 0 up, and that of mutated or stylized is above 0")
