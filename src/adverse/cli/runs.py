@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from adverse.report.pictures import Looker
     from adverse.store.run import Run
     from adverse.study.engines import Stop
+    from adverse.study.job import SutTask
     from adverse.study.plan import StudyPlan
     from adverse.study.spec import StudyFile
     from adverse.study.time_estimate import TimeEstimate
@@ -80,6 +82,9 @@ def plan(
     begun = monotonic()
     from adverse.mutations.settings import swept
     from adverse.processes import all_cores
+    from adverse.study.batch_trial import settle_batches
+    from adverse.study.engines import Silent, Stop
+    from adverse.study.engines.local import LocalEngine
     from adverse.study.run import plan_study
     from adverse.study.spec import read_study
     from adverse.study.time_estimate import estimate_time
@@ -89,6 +94,9 @@ def plan(
     console = Console(quiet=as_json)
     with reading(console):
         made = plan_study(file, folder)
+    if estimate and made.open_batches and not made.blocked:
+        with under_way(console, "looking for batch sizes"), TemporaryDirectory() as logs:
+            made = settle_batches(made, {}, LocalEngine(1, Path(logs)), watch=Silent(), stop=Stop())
     prepared_s = monotonic() - begun  # a run reads data and SUTs, too
     total, to_do = made.pictures(made.units), made.pictures(made.to_do)
     crew = (all_cores() if workers is None else workers) or 1
@@ -102,6 +110,9 @@ def plan(
             "frames": {split: made.frames(split) for split in ("validation", "test")},
             "settings": [setting.id for setting in made.job.settings],
             "suts": {task.name: task.fingerprint for task in made.job.suts},
+            "batches": {
+                task.name: None if task.name in made.open_batches else task.batch for task in made.job.suts
+            },
             "images": {"planned": total, "done": total - to_do, "to_do": to_do},
             "seconds": None if time is None else time.seconds,
             "seconds_with_results": None if time is None else prepared_s + time.with_results_s,
@@ -125,7 +136,8 @@ def plan(
     for line in swept(made.job.settings[1:]):
         say(f"          {line}")
     for task in made.job.suts:
-        say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
+        batch = _batch_words(made, task)
+        say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}{batch}")
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
     for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
         say(line)
@@ -136,6 +148,15 @@ def plan(
     for problem in made.blocked:
         show_error(problem)
     raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
+
+
+def _batch_words(made: StudyPlan, task: SutTask) -> str:
+    """Say how many images a SUT is shown at once, where the study leaves that open."""
+    if task.name in made.open_batches:
+        return ", batch auto (a run finds it)"
+    if not made.batch_trials.get(task.name):
+        return ""
+    return f", batch {task.batch} ({'as begun' if made.done else 'here; a run tries where it runs'})"
 
 
 def run(

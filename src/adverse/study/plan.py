@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from adverse import plugins
 from adverse.content import MISSING, content_hashes
@@ -24,7 +25,7 @@ from adverse.study.job import StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
 from adverse.study.scale_check import doubtful_scale
-from adverse.study.spec import DataSection, StudyFile
+from adverse.study.spec import AUTO, DataSection, StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
@@ -57,6 +58,10 @@ class StudyPlan:
     """What a reader of the results must know about the SUTs before they are run."""
     again: tuple[str, ...] = ()
     """What changed since the last run in the folder, so that work which was done is to be done again."""
+    batch_trials: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What came of looking for the batch size of each SUT for which the study leaves it open."""
+    open_batches: frozenset[str] = frozenset()
+    """The SUTs whose batch size is still to be found; 1 stands in for it."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
@@ -124,7 +129,35 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
         *recorded.warnings,
         *(str(doubt) for doubt in doubts if not doubt.certain),
     )
-    return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
+    return StudyPlan(
+        file,
+        registry,
+        dataset,
+        job,
+        units,
+        done or {},
+        inputs,
+        truth,
+        tuple(blocked),
+        warnings,
+        open_batches=frozenset(section.name for section in file.study.suts if section.batch == AUTO),
+    )
+
+
+def with_batches(
+    plan: StudyPlan, found: Mapping[str, int], trials: Mapping[str, Mapping[str, Any]]
+) -> StudyPlan:
+    """Return a plan with batch sizes that were open, by SUT, and what came of looking for them."""
+    suts = tuple(replace(task, batch=found.get(task.name, task.batch)) for task in plan.job.suts)
+    job = replace(plan.job, suts=suts)
+    units = tuple(cut_into_units(plan.file, plan.registry, plan.dataset, job, plan.inputs))
+    return replace(
+        plan,
+        job=job,
+        units=units,
+        batch_trials={**plan.batch_trials, **trials},
+        open_batches=plan.open_batches - frozenset(found),
+    )
 
 
 def _code(
@@ -306,7 +339,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         options=options,
         fingerprint=fingerprint_of(made_of) if held is None else object_fingerprint(held),
         made_of=made_of,
-        batch=section.batch,
+        batch=section.batch if isinstance(section.batch, int) else 1,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
         class_map=section.renamed(file.folder),

@@ -79,6 +79,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             task.name: {
                 "fingerprint": task.fingerprint,
                 "batch": task.batch,
+                **({"batch_trial": trial} if (trial := plan.batch_trials.get(task.name)) else {}),
                 "class_map": dict(task.class_map),
                 "trained_on": list(task.trained_on),
                 **task.made_of,

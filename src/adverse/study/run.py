@@ -34,6 +34,7 @@ from adverse.study.basis import (
     forget_changed,
     written_warnings,
 )
+from adverse.study.batch_trial import kept_batches, settle_batches
 from adverse.study.depth_maps import prune_cache, summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
@@ -109,7 +110,9 @@ def run_study(
         if signed and not (out / SIGNATURE).exists():
             watch.note(f"deleted {SIGNATURE}: the run it signed is gone")
         ended_before = _ended(folder)
-        plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
+        plan, journal, manifest, basis = _prepare(
+            file, folder, engine, watch, stop, retry_faults=retry_faults
+        )
         units = plan.to_do
         total = plan.pictures(plan.units)
         if tell_time is not None and plan.pictures(units) >= WORTH_TIMING:
@@ -196,6 +199,11 @@ def _as_begun(file: StudyFile, folder: RunFolder) -> StudyFile:
     return file
 
 
+def _manifest(folder: RunFolder) -> Mapping[str, Any]:
+    """Return what the folder says of the last run in it; nothing where there was none."""
+    return folder.read_manifest() if folder.manifest.exists() else {}
+
+
 def _ended(folder: RunFolder) -> str | None:
     """Return when the last unit of an earlier run in this folder was done."""
     with contextlib.suppress(StoreError):  # none there, or damaged: the run is told so elsewhere
@@ -265,12 +273,19 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
     if folder.manifest.exists():
         with contextlib.suppress(StoreError):
+            plan = kept_batches(plan, folder.read_manifest())
             again += _differences_since(folder, plan, describe(plan, engine="", workers=0))
     return replace(plan, again=tuple(again))
 
 
 def _prepare(
-    file: StudyFile, folder: RunFolder, engine: Engine, watch: RunWatcher, *, retry_faults: bool
+    file: StudyFile,
+    folder: RunFolder,
+    engine: Engine,
+    watch: RunWatcher,
+    stop: Stop,
+    *,
+    retry_faults: bool,
 ) -> tuple[StudyPlan, RunJournal, dict[str, object], Basis]:
     journal = RunJournal(folder.journal)
     if journal.torn:
@@ -285,6 +300,7 @@ def _prepare(
     if plan.blocked:
         raise plan.blocked[0]
     _warn(watch, plan.warnings)
+    plan = settle_batches(plan, _manifest(folder), engine, watch=watch, stop=stop)
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():

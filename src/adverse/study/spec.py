@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -30,6 +31,8 @@ VisualBackend = Literal["vif", "vifp", "vif2"]
 INSTANCE_SEGMENTATION = "instance-segmentation"
 OTHERS = "*"
 """In groups: all classes of a SUT that are named nowhere else."""
+AUTO = "auto"
+"""Stands for a size that a run finds by itself."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -46,6 +49,15 @@ class _OpenSection(_Section):
     def options(self) -> Mapping[str, Any]:
         """The options of the plug-in."""
         return self.model_extra or {}
+
+
+def _size(most: int) -> BeforeValidator:
+    def checked(size: Any) -> Any:
+        if size == AUTO or (type(size) is int and 1 <= size <= most):
+            return size
+        raise ValueError(f"auto, or a number greater than or equal to 1 and up to {most}")
+
+    return BeforeValidator(checked)
 
 
 class NegativeRuns(_Section):
@@ -114,7 +126,8 @@ class SutSection(_OpenSection):
 
     name: str
     adapter: str
-    batch: Annotated[int, Field(ge=1, le=1024)] = 1
+    batch: Annotated[int | str, _size(1024)] = 1
+    """Images shown at once; `auto`: as many as a trial finds best."""
     timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
