@@ -35,6 +35,8 @@ class SutTask:
     """What the study names besides the options that decides the answers."""
     trained_on: tuple[str, ...] = ()
     """The names of the mutations that it was trained with; they decide no answer."""
+    gpu: bool = False
+    """Whether it runs on a GPU; what it computes there is up to its options."""
 
 
 @dataclass(frozen=True)

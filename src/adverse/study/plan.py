@@ -345,6 +345,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         class_map=section.renamed(file.folder),
         positions=section.positions,
         files=files,
+        gpu=section.gpu or "cuda" in options.get("providers", ()),
         trained_on=_trained_on(section.trained_on, registry, file.where("suts", index, "trained_on")),
     )
 

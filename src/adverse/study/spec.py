@@ -128,6 +128,8 @@ class SutSection(_OpenSection):
     adapter: str
     batch: Annotated[int | str, _size(1024)] = 1
     """Images shown at once; `auto`: as many as a trial finds best."""
+    gpu: bool = False
+    """Whether only workers with a GPU are given its units; a cuda provider says so too."""
     timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
