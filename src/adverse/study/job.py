@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -93,7 +93,7 @@ class WorkUnit:
 
     id: str
     frames: tuple[Frame, ...]
-    cells: tuple[PlannedCell, ...]
+    cells: Sequence[PlannedCell]
     twice: frozenset[str]
     inputs: Mapping[Path, str]
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adverse import plugins
 from adverse.content import MISSING, content_hashes
 from adverse.data.checksums import mismatches
@@ -18,10 +21,11 @@ from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.plugins.options import relative_to
-from adverse.store.journal import RunEntry
+from adverse.store.cell_keys import PackedCells
+from adverse.store.journal import FinishedCells
 from adverse.store.run import PIECES
 from adverse.study.depth_maps import study_depth
-from adverse.study.job import StudyJob, SutTask, WorkUnit
+from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
 from adverse.study.scale_check import doubtful_scale
@@ -50,7 +54,7 @@ class StudyPlan:
     dataset: Dataset
     job: StudyJob
     units: tuple[WorkUnit, ...]
-    done: Mapping[str, RunEntry]
+    done: FinishedCells
     inputs: Mapping[Path, str]
     annotations: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
@@ -68,9 +72,11 @@ class StudyPlan:
         """The units with the cells that are not done yet."""
         left = []
         for unit in self.units:
-            cells = tuple(cell for cell in unit.cells if cell.key not in self.done)
-            if cells:
-                left.append(replace(unit, cells=cells))
+            done = self.done.are_among(unit.cells)
+            if not done.any():
+                left.append(unit)
+            elif not done.all():
+                left.append(replace(unit, cells=_where(unit.cells, ~done)))
         return left
 
     @property
@@ -87,7 +93,13 @@ class StudyPlan:
         return sum(len(unit.frames) * len(unit.cells) for unit in units)
 
 
-def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> StudyPlan:
+def _where(cells: Sequence[PlannedCell], mask: NDArray[np.bool_]) -> Sequence[PlannedCell]:
+    if isinstance(cells, PackedCells):
+        return cells.where(mask)
+    return tuple(cell for cell, wanted in zip(cells, mask, strict=True) if wanted)
+
+
+def make_plan(file: StudyFile, done: FinishedCells | None = None) -> StudyPlan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
@@ -135,7 +147,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
         dataset,
         job,
         units,
-        done or {},
+        done or FinishedCells(),
         inputs,
         truth,
         tuple(blocked),

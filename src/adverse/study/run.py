@@ -21,7 +21,7 @@ from adverse.errors import IncompleteError, StoreError
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
-from adverse.store.journal import RunEntry, RunJournal
+from adverse.store.journal import AskedCells, FinishedCells, RunEntry, RunJournal
 from adverse.store.records import keys_in
 from adverse.store.run import differences, input_differences, kill_remarks
 from adverse.store.seal_list import SIGNATURE
@@ -137,13 +137,13 @@ def run_study(
                 finished += 1
         finally:
             watch.end()
-            files = {key: entry.file for key, entry in journal.entry_of_cell().items()}
-            write_file(folder.cells, cells_table(plan, files))
+            done = journal.finished()
+            write_file(folder.cells, cells_table(plan, done))
             status = _status(len(units), finished, dropped, outages)
-            environments = environments_in_use(journal, files, basis)
+            environments = environments_in_use(done.in_use(), basis)
             files_read = Basis.of(journal.entries, {}).as_left()
             written = written_warnings(files_read)
-            doubts = [*written, *_shift_warnings(folder, plan, files)]
+            doubts = [*written, *_shift_warnings(folder, plan, done)]
             _warn(watch, doubts)
             facts = {
                 "status": status,
@@ -166,9 +166,9 @@ def run_study(
     return StudyRun(folder, plan, status, finished, problem)
 
 
-def _shift_warnings(folder: RunFolder, plan: StudyPlan, files: Mapping[str, str]) -> list[str]:
+def _shift_warnings(folder: RunFolder, plan: StudyPlan, done: FinishedCells) -> list[str]:
     with contextlib.suppress(OSError, ValueError):  # a file was damaged meanwhile: `verify` says which
-        return shift_warnings(folder, plan, files)
+        return shift_warnings(folder, plan, done)
     return []
 
 
@@ -324,7 +324,8 @@ def _prepare(
         with storage_errors(folder.selection):
             folder.selection.unlink()
     folder.write_manifest(_running(manifest, basis))
-    used = environments_in_use(journal, plan.keys, basis)
+    held = journal.finished().in_use(unit.cells for unit in plan.units)
+    used = environments_in_use(held, basis)
     _warn(watch, mixture({**used, environment_id(environment()): environment()} if plan.to_do else used))
     return plan, journal, manifest, basis
 
@@ -379,7 +380,7 @@ def _keep(
     unit: WorkUnit,
     records: UnitRecords,
     outages: Outages,
-    asked: Mapping[str, Sequence[RunEntry]],
+    asked: AskedCells,
 ) -> None:
     """Make the finished cells of a unit durable, and count the others as outages.
 
@@ -392,7 +393,7 @@ def _keep(
     for (_, sut), reason in records.unreachable.items():
         outages.add(sut, reason, len(unit.frames))
     if finished:
-        before = {key: asked[key] for key, _, _ in finished if key in asked}  # these were asked again
+        before = {key: some for key, _, _ in finished if (some := asked.get(key))}  # asked again
         parquet = with_earlier(records.parquet, _earlier(folder, finished, before))
         _refuse_misfiled(folder, unit, finished, parquet, whole=True)
         hashes = (entry.sha256 for some in before.values() for entry in some)
@@ -411,7 +412,7 @@ def _keep(
         cut_short = tuple(cell for cell in cells if cell[1:] in records.unreachable)
         _refuse_misfiled(folder, unit, cut_short, records.unfinished, whole=False)
         sha256 = hashlib.sha256(records.unfinished).hexdigest()
-        hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key, ()))
+        hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key))
         name = _file_name(unit, cut_short, ("unfinished", *hashes))
         write_file(folder.detections / name, records.unfinished)
         done_in = environment_id(records.environment)
