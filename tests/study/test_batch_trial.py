@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from adverse.analysis.results import analyze
 from adverse.cli import main
 from adverse.errors import IncompleteError, InfrastructureError, StudyError, SutError
 from adverse.fuzz.plan import plan_campaign
+from adverse.study import unit_size
 from adverse.study.batch_trial import ROUNDS, try_sizes
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
+from adverse.study.time_estimate import TimeEstimate
 from small_study import write_study
 from watching import Quiet
 
@@ -121,3 +124,25 @@ def test_a_folder_keeps_the_size_and_its_key(tmp_path: Path, capsys: pytest.Capt
         run_study(read_study(path), tmp_path / "other", InlineEngine(), watch=Quiet(), stop=stopped)
     with pytest.raises(StudyError, match="fuzz does not look for batch sizes"):
         plan_campaign(read_study(path))
+
+
+def test_units_of_any_size_give_the_same_results_and_a_folder_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_study(
+        tmp_path, frames=6, logs=2, size=(64, 48), sleep_s=0, mutations="[salt_pepper(fraction=0.1)]"
+    )
+    text, results = path.read_text(), {}
+    for size, frame_s in (("4", 0.0), ("auto", 1000.0), ("auto", 1e-6)):
+        found = TimeEstimate(1.0, 2, 8, image_s=frame_s)
+        monkeypatch.setattr(unit_size, "estimate_time", lambda *_, found=found, **__: found)
+        path.write_text(text + f"unit_frames: {size}\n")
+        out = tmp_path / f"{size} {frame_s}"
+        done = run_study(read_study(path), out, InlineEngine(), watch=Quiet(), stop=Stop())
+        analyze(out)
+        results[done.units_run] = [file.read_bytes() for file in sorted((out / "results").iterdir())]
+    assert list(results) == [4, 12, 1]  # of 4, 1 and at most 256 frames; logs share one
+    assert results[4] == results[12] == results[1]
+    monkeypatch.setattr(unit_size, "estimate_time", lambda *_, **__: pytest.fail("timed again"))
+    again = run_study(read_study(path), tmp_path / "auto 1000.0", InlineEngine(), watch=Quiet(), stop=Stop())
+    assert (again.units_run, again.plan.unit_frames) == (0, 1)

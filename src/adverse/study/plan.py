@@ -66,6 +66,8 @@ class StudyPlan:
     """What came of looking for the batch size of each SUT for which the study leaves it open."""
     open_batches: frozenset[str] = frozenset()
     """The SUTs whose batch size is still to be found; 1 stands in for it."""
+    unit_frames: int | None = None
+    """Frames of a unit, where the study leaves that open and they were found."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
@@ -162,14 +164,14 @@ def with_batches(
     """Return a plan with batch sizes that were open, by SUT, and what came of looking for them."""
     suts = tuple(replace(task, batch=found.get(task.name, task.batch)) for task in plan.job.suts)
     job = replace(plan.job, suts=suts)
-    units = tuple(cut_into_units(plan.file, plan.registry, plan.dataset, job, plan.inputs))
-    return replace(
-        plan,
-        job=job,
-        units=units,
-        batch_trials={**plan.batch_trials, **trials},
-        open_batches=plan.open_batches - frozenset(found),
-    )
+    trials, still_open = {**plan.batch_trials, **trials}, plan.open_batches - frozenset(found)
+    return recut(replace(plan, job=job, batch_trials=trials, open_batches=still_open))
+
+
+def recut(plan: StudyPlan) -> StudyPlan:
+    """Return a plan with its units as its batch sizes and its size of a unit say."""
+    units = cut_into_units(plan.file, plan.registry, plan.dataset, plan.job, plan.inputs, plan.unit_frames)
+    return replace(plan, units=tuple(units))
 
 
 def _code(

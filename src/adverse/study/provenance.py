@@ -67,6 +67,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "seed": study.seed,
             **({} if study.noise == "own" else {"noise": study.noise}),
             **({"log_by_log": True} if plan.file.log_by_log else {}),
+            **({} if plan.unit_frames is None else {"unit_frames": plan.unit_frames}),
             "file": str(plan.file.source.path),
             "folder": str(plan.file.folder),
         },

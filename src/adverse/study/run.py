@@ -51,6 +51,7 @@ from adverse.study.provenance import (
 from adverse.study.shifted_truth import shift_warnings
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
+from adverse.study.unit_size import settle_unit_frames
 from adverse.study.units import frames_of
 from adverse.study.worker import StudyWork
 from adverse.suts.build import is_recorded
@@ -273,7 +274,8 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
     if folder.manifest.exists():
         with contextlib.suppress(StoreError):
-            plan = kept_batches(plan, folder.read_manifest())
+            before = folder.read_manifest()
+            plan = settle_unit_frames(kept_batches(plan, before), before, workers=1)
             again += _differences_since(folder, plan, describe(plan, engine="", workers=0))
     return replace(plan, again=tuple(again))
 
@@ -300,7 +302,9 @@ def _prepare(
     if plan.blocked:
         raise plan.blocked[0]
     _warn(watch, plan.warnings)
-    plan = settle_batches(plan, _manifest(folder), engine, watch=watch, stop=stop)
+    before_this = _manifest(folder)
+    plan = settle_batches(plan, before_this, engine, watch=watch, stop=stop)
+    plan = settle_unit_frames(plan, before_this, workers=engine.workers, stop=stop)
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():

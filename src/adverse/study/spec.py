@@ -33,6 +33,8 @@ OTHERS = "*"
 """In groups: all classes of a SUT that are named nowhere else."""
 AUTO = "auto"
 """Stands for a size that a run finds by itself."""
+UNTIL_TIMED = 32
+"""Frames of a unit where a run is to find how many are best, and has not."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -311,7 +313,8 @@ class Study(_Section):
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], VisualBackend] | None = None
-    unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    unit_frames: Annotated[int | str, _size(4096)] = 8
+    """Frames of a unit of work; `auto`: as many as a timed sample finds best."""
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
@@ -417,6 +420,11 @@ class StudyFile:
     def plugin_files(self) -> tuple[Path, ...]:
         """The plug-in files, found from the study's folder."""
         return tuple((self.folder / name).resolve() for name in self.study.plugins)
+
+    @property
+    def unit_frames(self) -> int:
+        """Frames of a unit of work; what stands in for them until a run has found how many are best."""
+        return self.study.unit_frames if isinstance(self.study.unit_frames, int) else UNTIL_TIMED
 
     def where(self, *place: str | int) -> str:
         """Say where something stands in the file."""

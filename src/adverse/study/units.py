@@ -31,7 +31,12 @@ answers that change by themselves."""
 
 
 def cut_into_units(
-    file: StudyFile, registry: Registry, dataset: Dataset, job: StudyJob, inputs: Mapping[Path, str]
+    file: StudyFile,
+    registry: Registry,
+    dataset: Dataset,
+    job: StudyJob,
+    inputs: Mapping[Path, str],
+    unit_frames: int | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the units of a study, validation first; `inputs` are the hashes of the files."""
     code = {
@@ -44,7 +49,7 @@ def cut_into_units(
     no_truth = Truth.none()
     for split, logs, pairs in _parts(file, dataset, job):
         numbers = tuple((s, k) for s, mine in pairs.items() for k in mine)
-        for frames in _chunks(logs, file.study.unit_frames, apart=file.log_by_log):
+        for frames in _chunks(logs, unit_frames or file.unit_frames, apart=file.log_by_log):
             plain = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=False)))
             deep = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=True)))
             keys = []
