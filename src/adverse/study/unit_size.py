@@ -17,7 +17,7 @@ from adverse.study.spec import AUTO
 from adverse.study.time_estimate import estimate_time
 
 WRITING_S = 0.012
-"""What the process that writes takes for a unit: 3 ms of processor time, measured, and two syncs of a disk."""
+"""What the process that writes takes for a unit: 3 ms of processor time, measured, and two syncs."""
 UNIT_S = 0.03
 """What a worker takes for a unit besides its images: 6 ms of processor time, measured, and the way there."""
 TAIL_UNITS = 2.0
