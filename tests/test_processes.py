@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from adverse.processes import end_tied, tied
+from adverse.processes import end_tied, run_side_by_side, tied
 from adverse.suts.ask import ask
 from adverse.types import Detections, Image
 
@@ -82,3 +83,13 @@ def test_a_copy_that_a_sut_forks_never_comes_back(copy_ends: str) -> None:
         if os.getpid() != ours:
             os._exit(7)  # it came back
     assert os.waitpid(copies[0], 0)[1] == 0
+
+
+def test_programs_side_by_side_have_their_own_cores_and_variables(tmp_path: Path) -> None:
+    code = "import os; open(os.environ['OUT'], 'w').write(str(sorted(os.sched_getaffinity(0)))); exit(3)"
+    files, ours = [tmp_path / "0", tmp_path / "1"], sorted(os.sched_getaffinity(0))
+    own = [{"OUT": str(file)} for file in files]
+    assert run_side_by_side([[sys.executable, "-c", code]] * 2, own) == 3
+    shares = [json.loads(file.read_text()) for file in files]
+    assert shares == ([ours[::2], ours[1::2]] if len(ours) > 1 else [ours, ours])
+    assert sorted(os.sched_getaffinity(0)) == ours

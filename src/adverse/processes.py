@@ -208,3 +208,32 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_S)
     os._exit(1)
+
+
+def run_side_by_side(commands: Sequence[Sequence[str]], environments: Sequence[Mapping[str, str]]) -> int:
+    """Run programs, each on its own share of the cores, until all have ended; return the largest exit code.
+
+    Each has variables of its own besides ours. SIGINT and SIGTERM are passed on to them.
+    """
+    running: list[subprocess.Popen[bytes]] = []
+
+    def end(number: int, _: object) -> None:
+        for process in running:
+            process.send_signal(number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    try:
+        for place, (command, own) in enumerate(zip(commands, environments, strict=True)):
+            if len(cores) >= len(commands):
+                os.sched_setaffinity(0, cores[place :: len(commands)])  # who is started now inherits it
+            running.append(subprocess.Popen(not_outliving_us(command), env={**our_environment(), **own}))  # noqa: S603 - our own
+        return max(abs(process.wait()) for process in running)
+    finally:
+        if cores:
+            os.sched_setaffinity(0, cores)
+        for process in running:
+            if process.poll() is None:
+                process.terminate()
+        for number, handler in before.items():
+            signal.signal(number, handler)

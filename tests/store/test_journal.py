@@ -85,7 +85,9 @@ def test_the_latest_entry_of_a_cell_wins(path: Path) -> None:
     journal = RunJournal(path)
     newer = RunEntry("again.parquet", "another", (("key 1", "haze(visibility_m=50)", "Füße"),))
     journal.append(newer)
-    assert RunJournal(path).entry_of_cell() == {"key 0": entry(0), "key 1": newer, "key 2": entry(2)}
+    finished = RunJournal(path).finished()
+    assert [finished.get(f"key {number}") for number in range(4)] == [entry(0), newer, entry(2), None]
+    assert finished.in_use() == [entry(0), entry(2), newer]
 
 
 def test_a_forgotten_file_is_gone_after_mending(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -243,6 +244,64 @@ def test_what_a_cluster_lacks_is_one_clear_error(
     with Client(address) as client:
         before = client.run(lambda dask_worker: sorted(dask_worker.plugins))
     assert not any(name.startswith("adverse-") for names in before.values() for name in names)
+
+
+DEVICE = """
+import fcntl, os, time
+from pathlib import Path
+from adverse import Detections, sut
+
+class OnDevice:
+    classes = ("person",)
+    def detect(self, images):
+        here = Path(__file__).parent
+        with (here / "device").open("a") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)  # one at a time, as kernels on a GPU
+            begun = time.monotonic()
+            time.sleep(0.002)
+            log.write(f"{os.getppid()} {os.getpid()} {begun} {time.monotonic()}\\n")
+            log.flush()
+        return [Detections([[10, 10, 50, 90]], [float(image.mean()) / 255]) for image in images]
+
+@sut
+def device():
+    \"\"\"A device that does one batch after the other, whoever asks.\"\"\"
+    return OnDevice()
+"""
+
+
+async def has_gpus(count: int, dask_worker: Any) -> None:
+    await dask_worker.set_resources(GPU=count)
+
+
+def test_units_go_to_workers_with_a_gpu(cluster: LocalCluster, tmp_path: Path) -> None:
+    study = write_study(
+        tmp_path, frames=6, logs=2, size=(64, 48), sleep_s=0, mutations="[brightness(scale=0.5)]"
+    )
+    (tmp_path / "nothing.py").write_text(DEVICE)
+    text = study.read_text().replace(
+        "{name: nothing, adapter: nothing, sleep_s: 0}", "{name: a, adapter: device}"
+    )
+    study.write_text(text + "unit_frames: 1\n")
+    straight = tmp_path / "straight"
+    run(study, straight, InlineEngine())
+    (tmp_path / "device").unlink()
+    study.write_text(study.read_text().replace("device}", "device, gpu: true}"))
+    with DaskEngine(cluster.scheduler_address, 0) as engine:
+        with pytest.raises(IncompleteError, match=r"no worker of the Dask cluster has a GPU.*adverse worker"):
+            run(study, tmp_path / "run", engine)
+        one, other = sorted(engine.client.run(os.getpid).items())
+        engine.client.run(has_gpus, 1, workers=[one[0]])
+        assert (engine.slots({"GPU": 1}), engine.workers) == (1, 2)
+        assert run(study, tmp_path / "run", engine).status == "complete"
+        engine.client.run(has_gpus, 0, workers=[one[0]])
+    lines = [line.split() for line in (tmp_path / "device").read_text().splitlines()]
+    assert {int(parent) for parent, *_ in lines} == {one[1]} != {other[1]}
+    times = sorted((float(begun), float(ended)) for *_, begun, ended in lines)
+    assert all(ended <= begun for (_, ended), (begun, _) in itertools.pairwise(times))
+    assert [path.read_bytes() for path in sorted((straight / "detections").iterdir())] == [
+        path.read_bytes() for path in sorted((tmp_path / "run" / "detections").iterdir())
+    ]  # where it ran is no part of the key
 
 
 @pytest.mark.parametrize(

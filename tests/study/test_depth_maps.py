@@ -204,7 +204,7 @@ def test_a_run_says_how_much_depth_was_invented_and_is_not_repeated(data: Path) 
     assert min(facts[name] for name in depth_maps.BANDS) <= facts["invented"] + facts["distant"]
     assert facts["most_invented_frame"] in {frame.id for frame in folder(data).logs[0].frames}
     assert yaml.safe_load((out / "study.yaml").read_text())["depth"]["from"] == "stereo"
-    assert not make_plan(read_study(study), {}).blocked
+    assert not make_plan(read_study(study)).blocked
 
 
 def test_the_command_writes_maps_that_a_study_can_be_given(data: Path) -> None:

@@ -38,6 +38,10 @@ def worker(
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, help="Processes. [default: all cores]")
     ] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option("--gpus", min=1, help="GPUs to use; workers are shared among them."),
+    ] = None,
     local_directory: Annotated[
         Path | None,
         typer.Option("--local-directory", help="Where it writes. [default: a temporary folder]"),
@@ -52,18 +56,40 @@ def worker(
     Examples:
         dask scheduler                                   # on one machine
         adverse worker tcp://node1:8786                  # on each machine
+        adverse worker tcp://node1:8786 --gpus 2 -w 16   # 8 processes feed each GPU
         adverse run study.yaml --scheduler tcp://node1:8786
     """
-    from adverse.processes import all_cores
+    from adverse.processes import all_cores, run_side_by_side
 
     _need_dask()
     count = all_cores() if workers is None else workers
     command = [
         *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
-        *("--nworkers", str(count), "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"),
+        *("--memory-limit", "0", "--no-dashboard"),
         *(() if local_directory is None else ("--local-directory", str(local_directory))),
     ]
-    os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
+    if gpus is None:
+        os.execv(sys.executable, [*command, "--nworkers", str(count), "--nthreads", "1"])  # noqa: S606 - no shell
+    devices = _devices(gpus)
+    lanes = max(count // gpus, 1)
+    command += ["--nworkers", "1", "--nthreads", str(lanes), "--resources", f"GPU={lanes}"]
+    own = [{"CUDA_VISIBLE_DEVICES": device} for device in devices]
+    raise typer.Exit(run_side_by_side([command] * gpus, own))
+
+
+def _devices(gpus: int) -> list[str]:
+    """Return what CUDA calls so many GPUs: the first of those that this process may use."""
+    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    devices = list(map(str, range(gpus))) if allowed is None else allowed.replace(" ", "").split(",")[:gpus]
+    if len(list(filter(None, devices))) < gpus:
+        raise StudyError(
+            "more GPUs are wanted than this process may use",
+            where="--gpus",
+            got=f"CUDA_VISIBLE_DEVICES={allowed}",
+            wanted=f"{gpus} GPUs",
+            fix="Ask for fewer, or let the variable name more.",
+        )
+    return devices
 
 
 @contextlib.contextmanager

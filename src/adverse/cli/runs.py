@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from adverse.report.pictures import Looker
     from adverse.store.run import Run
     from adverse.study.engines import Stop
+    from adverse.study.job import SutTask
     from adverse.study.plan import StudyPlan
     from adverse.study.spec import StudyFile
     from adverse.study.time_estimate import TimeEstimate
@@ -90,8 +92,9 @@ def plan(
     with reading(console):
         made = plan_study(file, folder)
     prepared_s = monotonic() - begun  # a run reads data and SUTs, too
-    total, to_do = made.pictures(made.units), made.pictures(made.to_do)
     crew = (all_cores() if workers is None else workers) or 1
+    made = _sizes_found(made, crew, console) if estimate and not made.blocked else made
+    total, to_do = made.pictures(made.units), made.pictures(made.to_do)
     with under_way(console, "running a few images to estimate the time"):
         time = estimate_time(made, workers=crew) if estimate else None
     if as_json:
@@ -102,6 +105,10 @@ def plan(
             "frames": {split: made.frames(split) for split in ("validation", "test")},
             "settings": [setting.id for setting in made.job.settings],
             "suts": {task.name: task.fingerprint for task in made.job.suts},
+            "batches": {
+                task.name: None if task.name in made.open_batches else task.batch for task in made.job.suts
+            },
+            "unit_frames": made.unit_frames or made.file.unit_frames,
             "images": {"planned": total, "done": total - to_do, "to_do": to_do},
             "seconds": None if time is None else time.seconds,
             "seconds_with_results": None if time is None else prepared_s + time.with_results_s,
@@ -125,8 +132,12 @@ def plan(
     for line in swept(made.job.settings[1:]):
         say(f"          {line}")
     for task in made.job.suts:
-        say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
-    say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
+        batch = _batch_words(made, task)
+        say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}{batch}")
+    say(
+        f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units"
+        + _size_words(made)
+    )
     for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
         say(line)
     if time is not None or (estimate and left and not made.blocked):
@@ -136,6 +147,31 @@ def plan(
     for problem in made.blocked:
         show_error(problem)
     raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
+
+
+def _sizes_found(made: StudyPlan, workers: int, console: Console) -> StudyPlan:
+    """Return a plan with the sizes of batches and units that the study leaves open, tried here."""
+    from adverse.study.batch_trial import settle_batches
+    from adverse.study.engines import Silent, Stop
+    from adverse.study.engines.local import LocalEngine
+    from adverse.study.unit_size import settle_unit_frames
+
+    with under_way(console, "looking for the sizes of batches and units"), TemporaryDirectory() as logs:
+        made = settle_batches(made, {}, LocalEngine(1, Path(logs)), watch=Silent(), stop=Stop())
+        return made if made.unit_frames else settle_unit_frames(made, {}, workers=workers)
+
+
+def _size_words(made: StudyPlan) -> str:
+    return "" if made.unit_frames is None else f" of up to {counted(made.unit_frames, 'frame')}"
+
+
+def _batch_words(made: StudyPlan, task: SutTask) -> str:
+    """Say how many images a SUT is shown at once, where the study leaves that open."""
+    if task.name in made.open_batches:
+        return ", batch auto (a run finds it)"
+    if not made.batch_trials.get(task.name):
+        return ""
+    return f", batch {task.batch} ({'as begun' if made.done else 'here; a run tries where it runs'})"
 
 
 def run(

@@ -25,6 +25,7 @@ from adverse.fuzz.scoring import ALL, Bins, Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, PRESETS, Options, added_class
 from adverse.semantic.resource_file import hash_files, resource_key
+from adverse.study.batch_trial import refuse_open_batches
 from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
@@ -74,6 +75,7 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     """Work a study out as a campaign, or say what it lacks."""
     study, section = file.study, file.study.fuzz
     seed = study.seed if seed is None else seed
+    refuse_open_batches(file, "fuzz")
     scorer = _scorer(file)
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)

@@ -8,7 +8,7 @@ SUT then, the cell is not finished, and of its rows only the counts of requests 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -82,6 +82,8 @@ OPTIONAL = SCHEMA.names[SCHEMA.get_field_index("positions_m") :]
 
 
 NOTHING = Detections.none()
+GROUP_ROWS = 1 << 20
+"""Rows of a row group, as Arrow has them unless it is told."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,21 @@ def table_bytes(table: pa.Table) -> bytes:
     """Write any table as Parquet bytes, the same way everywhere."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def tables_bytes(tables: Iterable[pa.Table], schema: pa.Schema) -> bytes:
+    """Write small tables to the bytes that `table_bytes` makes of all together, one row group at a time."""
+    sink, written = io.BytesIO(), 0
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        waiting = schema.empty_table()
+        for table in tables:
+            waiting = pa.concat_tables([waiting, table])
+            while len(waiting) >= GROUP_ROWS:
+                writer.write_table(waiting.slice(0, GROUP_ROWS).combine_chunks())
+                waiting, written = waiting.slice(GROUP_ROWS), written + GROUP_ROWS
+        if len(waiting) or not written:
+            writer.write_table(waiting.combine_chunks())
     return sink.getvalue()
 
 

@@ -352,8 +352,11 @@ def input_differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[st
 
 
 def _without_names(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the files of a SUT are called: their content decides, and it is in the fingerprint."""
-    return {key: value for key, value in entry.items() if key != "files"}
+    """Leave out what the files of a SUT are called: their content decides, and it is in the fingerprint.
+
+    How its batch size was found decides nothing either; the size does.
+    """
+    return {key: value for key, value in entry.items() if key not in {"files", "batch_trial"}}
 
 
 def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:

@@ -7,13 +7,13 @@ each unit is kept with their hashes instead. A unit that rests on a file which i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from adverse.content import WRITTEN, content_hashes, what_happened
 from adverse.mutations.settings import BASELINE
-from adverse.store.journal import RunEntry, RunJournal
+from adverse.store.journal import NamedCell, RunEntry, RunJournal
 from adverse.study.environment import environment_id
 from adverse.study.job import UnitRecords
 
@@ -138,12 +138,9 @@ def _written(files: Owners) -> Owners:
     }
 
 
-def environments_in_use(
-    journal: RunJournal, keys: Iterable[str], basis: Basis
-) -> dict[str, Mapping[str, str]]:
-    """Return the environments that the results of some cells come from."""
-    entries, wanted = journal.entry_of_cell(), set(keys)
-    names = dict.fromkeys(entry.environment for key, entry in entries.items() if key in wanted)
+def environments_in_use(entries: Iterable[RunEntry], basis: Basis) -> dict[str, Mapping[str, str]]:
+    """Return the environments that the results of some units come from."""
+    names = dict.fromkeys(entry.environment for entry in entries)
     return {name: basis.environments.get(name, {}) for name in names}
 
 
@@ -152,7 +149,7 @@ def _without(entry: RunEntry, owners: set[str]) -> RunEntry:
     if not owners:
         return entry
 
-    def remaining(cells: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    def remaining(cells: Sequence[NamedCell]) -> tuple[NamedCell, ...]:
         return tuple(
             (key, setting, sut)
             for key, setting, sut in cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,8 @@ class SutTask:
     """What the study names besides the options that decides the answers."""
     trained_on: tuple[str, ...] = ()
     """The names of the mutations that it was trained with; they decide no answer."""
+    gpu: bool = False
+    """Whether it runs on a GPU; what it computes there is up to its options."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class WorkUnit:
 
     id: str
     frames: tuple[Frame, ...]
-    cells: tuple[PlannedCell, ...]
+    cells: Sequence[PlannedCell]
     twice: frozenset[str]
     inputs: Mapping[Path, str]
 

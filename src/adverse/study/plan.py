@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from adverse import plugins
 from adverse.content import MISSING, content_hashes
@@ -17,14 +21,15 @@ from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.plugins.options import relative_to
-from adverse.store.journal import RunEntry
+from adverse.store.cell_keys import PackedCells
+from adverse.store.journal import FinishedCells
 from adverse.store.run import PIECES
 from adverse.study.depth_maps import study_depth
-from adverse.study.job import StudyJob, SutTask, WorkUnit
+from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
 from adverse.study.needs import truth_source, unmet
 from adverse.study.scale_check import doubtful_scale
-from adverse.study.spec import DataSection, StudyFile
+from adverse.study.spec import AUTO, DataSection, StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
@@ -49,7 +54,7 @@ class StudyPlan:
     dataset: Dataset
     job: StudyJob
     units: tuple[WorkUnit, ...]
-    done: Mapping[str, RunEntry]
+    done: FinishedCells
     inputs: Mapping[Path, str]
     annotations: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
@@ -57,15 +62,23 @@ class StudyPlan:
     """What a reader of the results must know about the SUTs before they are run."""
     again: tuple[str, ...] = ()
     """What changed since the last run in the folder, so that work which was done is to be done again."""
+    batch_trials: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What came of looking for the batch size of each SUT for which the study leaves it open."""
+    open_batches: frozenset[str] = frozenset()
+    """The SUTs whose batch size is still to be found; 1 stands in for it."""
+    unit_frames: int | None = None
+    """Frames of a unit, where the study leaves that open and they were found."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
         """The units with the cells that are not done yet."""
         left = []
         for unit in self.units:
-            cells = tuple(cell for cell in unit.cells if cell.key not in self.done)
-            if cells:
-                left.append(replace(unit, cells=cells))
+            done = self.done.are_among(unit.cells)
+            if not done.any():
+                left.append(unit)
+            elif not done.all():
+                left.append(replace(unit, cells=_where(unit.cells, ~done)))
         return left
 
     @property
@@ -82,7 +95,13 @@ class StudyPlan:
         return sum(len(unit.frames) * len(unit.cells) for unit in units)
 
 
-def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> StudyPlan:
+def _where(cells: Sequence[PlannedCell], mask: NDArray[np.bool_]) -> Sequence[PlannedCell]:
+    if isinstance(cells, PackedCells):
+        return cells.where(mask)
+    return tuple(cell for cell, wanted in zip(cells, mask, strict=True) if wanted)
+
+
+def make_plan(file: StudyFile, done: FinishedCells | None = None) -> StudyPlan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
@@ -124,7 +143,35 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
         *recorded.warnings,
         *(str(doubt) for doubt in doubts if not doubt.certain),
     )
-    return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
+    return StudyPlan(
+        file,
+        registry,
+        dataset,
+        job,
+        units,
+        done or FinishedCells(),
+        inputs,
+        truth,
+        tuple(blocked),
+        warnings,
+        open_batches=frozenset(section.name for section in file.study.suts if section.batch == AUTO),
+    )
+
+
+def with_batches(
+    plan: StudyPlan, found: Mapping[str, int], trials: Mapping[str, Mapping[str, Any]]
+) -> StudyPlan:
+    """Return a plan with batch sizes that were open, by SUT, and what came of looking for them."""
+    suts = tuple(replace(task, batch=found.get(task.name, task.batch)) for task in plan.job.suts)
+    job = replace(plan.job, suts=suts)
+    trials, still_open = {**plan.batch_trials, **trials}, plan.open_batches - frozenset(found)
+    return recut(replace(plan, job=job, batch_trials=trials, open_batches=still_open))
+
+
+def recut(plan: StudyPlan) -> StudyPlan:
+    """Return a plan with its units as its batch sizes and its size of a unit say."""
+    units = cut_into_units(plan.file, plan.registry, plan.dataset, plan.job, plan.inputs, plan.unit_frames)
+    return replace(plan, units=tuple(units))
 
 
 def _code(
@@ -306,12 +353,13 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         options=options,
         fingerprint=fingerprint_of(made_of) if held is None else object_fingerprint(held),
         made_of=made_of,
-        batch=section.batch,
+        batch=section.batch if isinstance(section.batch, int) else 1,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
         class_map=section.renamed(file.folder),
         positions=section.positions,
         files=files,
+        gpu=section.gpu or "cuda" in options.get("providers", ()),
         trained_on=_trained_on(section.trained_on, registry, file.where("suts", index, "trained_on")),
     )
 

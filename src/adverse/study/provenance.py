@@ -9,23 +9,30 @@ from __future__ import annotations
 import math
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import adverse
 from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
-from adverse.store.records import table_bytes
+from adverse.store.cell_keys import PackedCells
+from adverse.store.journal import FinishedCells
+from adverse.store.records import table_bytes, tables_bytes
 from adverse.store.run import setting_entry
 from adverse.store.selection import Selection, selection_table
+from adverse.study.job import PlannedCell
 from adverse.study.needs import robot_of, truth_source
 from adverse.study.plan import StudyPlan, conditions_of, levels_of
 from adverse.suts.fingerprint import hashes_of
 from adverse.types import Frame, Log
 
+UNITS_AT_ONCE = 256
+"""Units whose cells are rows at a time."""
 LIBRARIES = (
     "duckdb",
     "numba",
@@ -60,6 +67,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "seed": study.seed,
             **({} if study.noise == "own" else {"noise": study.noise}),
             **({"log_by_log": True} if plan.file.log_by_log else {}),
+            **({} if plan.unit_frames is None else {"unit_frames": plan.unit_frames}),
             "file": str(plan.file.source.path),
             "folder": str(plan.file.folder),
         },
@@ -79,6 +87,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             task.name: {
                 "fingerprint": task.fingerprint,
                 "batch": task.batch,
+                **({"batch_trial": trial} if (trial := plan.batch_trials.get(task.name)) else {}),
                 "class_map": dict(task.class_map),
                 "trained_on": list(task.trained_on),
                 **task.made_of,
@@ -274,20 +283,31 @@ def inputs_table(inputs: Mapping[Path, str]) -> bytes:
     return table_bytes(pa.Table.from_pylist(rows, schema=INPUTS))
 
 
-def cells_table(plan: StudyPlan, files: Mapping[str, str]) -> bytes:
+def cells_table(plan: StudyPlan, finished: FinishedCells) -> bytes:
     """Return the cells of the plan that are finished, and the file that holds each."""
-    rows = [
-        {
-            "key": cell.key,
-            "setting": plan.job.settings[cell.setting].id,
-            "sut": plan.job.suts[cell.sut].name,
-            "file": files[cell.key],
-        }
-        for unit in plan.units
-        for cell in unit.cells
-        if cell.key in files
-    ]
-    return table_bytes(pa.Table.from_pylist(rows, schema=CELLS))
+    settings = pa.array([setting.id for setting in plan.job.settings], pa.string())
+    suts = pa.array([task.name for task in plan.job.suts], pa.string())
+    names = pa.array([entry.file for entry in finished.entries], pa.string())
+
+    def some(start: int) -> pa.Table:
+        rows = [unit.cells for unit in plan.units[start : start + UNITS_AT_ONCE]]
+        columns_of = [_columns(cells) for cells in rows]
+        holders = np.concatenate([finished.numbers(cells) for cells in rows])
+        there = np.flatnonzero(holders >= 0)
+        keys = pa.array([key for mine, _ in columns_of for key in mine], pa.string())
+        setting, sut = np.concatenate([numbers for _, numbers in columns_of])[there].T
+        columns = [keys.take(there), settings.take(setting), suts.take(sut), names.take(holders[there])]
+        return pa.table(columns, schema=CELLS)
+
+    return tables_bytes(map(some, range(0, len(plan.units), UNITS_AT_ONCE)), CELLS)
+
+
+def _columns(cells: Sequence[PlannedCell]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the keys of cells, and the numbers of their settings and SUTs (N, 2)."""
+    if isinstance(cells, PackedCells):
+        return cells.hex_keys(), cells.numbers()
+    numbers = [(cell.setting, cell.sut) for cell in cells]
+    return [cell.key for cell in cells], np.array(numbers, np.int64).reshape(-1, 2)
 
 
 def _known_area(frame: Frame, row: int) -> float | None:

@@ -21,7 +21,7 @@ from adverse.errors import IncompleteError, StoreError
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
-from adverse.store.journal import RunEntry, RunJournal
+from adverse.store.journal import AskedCells, FinishedCells, RunEntry, RunJournal
 from adverse.store.records import keys_in
 from adverse.store.run import differences, input_differences, kill_remarks
 from adverse.store.seal_list import SIGNATURE
@@ -34,6 +34,7 @@ from adverse.study.basis import (
     forget_changed,
     written_warnings,
 )
+from adverse.study.batch_trial import kept_batches, settle_batches
 from adverse.study.depth_maps import prune_cache, summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
@@ -50,6 +51,7 @@ from adverse.study.provenance import (
 from adverse.study.shifted_truth import shift_warnings
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
+from adverse.study.unit_size import settle_unit_frames
 from adverse.study.units import frames_of
 from adverse.study.worker import StudyWork
 from adverse.suts.build import is_recorded
@@ -109,7 +111,9 @@ def run_study(
         if signed and not (out / SIGNATURE).exists():
             watch.note(f"deleted {SIGNATURE}: the run it signed is gone")
         ended_before = _ended(folder)
-        plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
+        plan, journal, manifest, basis = _prepare(
+            file, folder, engine, watch, stop, retry_faults=retry_faults
+        )
         units = plan.to_do
         total = plan.pictures(plan.units)
         if tell_time is not None and plan.pictures(units) >= WORTH_TIMING:
@@ -134,13 +138,13 @@ def run_study(
                 finished += 1
         finally:
             watch.end()
-            files = {key: entry.file for key, entry in journal.entry_of_cell().items()}
-            write_file(folder.cells, cells_table(plan, files))
+            done = journal.finished()
+            write_file(folder.cells, cells_table(plan, done))
             status = _status(len(units), finished, dropped, outages)
-            environments = environments_in_use(journal, files, basis)
+            environments = environments_in_use(done.in_use(), basis)
             files_read = Basis.of(journal.entries, {}).as_left()
             written = written_warnings(files_read)
-            doubts = [*written, *_shift_warnings(folder, plan, files)]
+            doubts = [*written, *_shift_warnings(folder, plan, done)]
             _warn(watch, doubts)
             facts = {
                 "status": status,
@@ -163,9 +167,9 @@ def run_study(
     return StudyRun(folder, plan, status, finished, problem)
 
 
-def _shift_warnings(folder: RunFolder, plan: StudyPlan, files: Mapping[str, str]) -> list[str]:
+def _shift_warnings(folder: RunFolder, plan: StudyPlan, done: FinishedCells) -> list[str]:
     with contextlib.suppress(OSError, ValueError):  # a file was damaged meanwhile: `verify` says which
-        return shift_warnings(folder, plan, files)
+        return shift_warnings(folder, plan, done)
     return []
 
 
@@ -194,6 +198,11 @@ def _as_begun(file: StudyFile, folder: RunFolder) -> StudyFile:
             file = copy.copy(file)
             file.log_by_log = True
     return file
+
+
+def _manifest(folder: RunFolder) -> Mapping[str, Any]:
+    """Return what the folder says of the last run in it; nothing where there was none."""
+    return folder.read_manifest() if folder.manifest.exists() else {}
 
 
 def _ended(folder: RunFolder) -> str | None:
@@ -265,12 +274,20 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
     if folder.manifest.exists():
         with contextlib.suppress(StoreError):
+            before = folder.read_manifest()
+            plan = settle_unit_frames(kept_batches(plan, before), before, workers=1)
             again += _differences_since(folder, plan, describe(plan, engine="", workers=0))
     return replace(plan, again=tuple(again))
 
 
 def _prepare(
-    file: StudyFile, folder: RunFolder, engine: Engine, watch: RunWatcher, *, retry_faults: bool
+    file: StudyFile,
+    folder: RunFolder,
+    engine: Engine,
+    watch: RunWatcher,
+    stop: Stop,
+    *,
+    retry_faults: bool,
 ) -> tuple[StudyPlan, RunJournal, dict[str, object], Basis]:
     journal = RunJournal(folder.journal)
     if journal.torn:
@@ -285,6 +302,9 @@ def _prepare(
     if plan.blocked:
         raise plan.blocked[0]
     _warn(watch, plan.warnings)
+    before_this = _manifest(folder)
+    plan = settle_batches(plan, before_this, engine, watch=watch, stop=stop)
+    plan = settle_unit_frames(plan, before_this, workers=engine.workers, stop=stop)
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():
@@ -308,7 +328,8 @@ def _prepare(
         with storage_errors(folder.selection):
             folder.selection.unlink()
     folder.write_manifest(_running(manifest, basis))
-    used = environments_in_use(journal, plan.keys, basis)
+    held = journal.finished().in_use(unit.cells for unit in plan.units)
+    used = environments_in_use(held, basis)
     _warn(watch, mixture({**used, environment_id(environment()): environment()} if plan.to_do else used))
     return plan, journal, manifest, basis
 
@@ -363,7 +384,7 @@ def _keep(
     unit: WorkUnit,
     records: UnitRecords,
     outages: Outages,
-    asked: Mapping[str, Sequence[RunEntry]],
+    asked: AskedCells,
 ) -> None:
     """Make the finished cells of a unit durable, and count the others as outages.
 
@@ -376,7 +397,7 @@ def _keep(
     for (_, sut), reason in records.unreachable.items():
         outages.add(sut, reason, len(unit.frames))
     if finished:
-        before = {key: asked[key] for key, _, _ in finished if key in asked}  # these were asked again
+        before = {key: some for key, _, _ in finished if (some := asked.get(key))}  # asked again
         parquet = with_earlier(records.parquet, _earlier(folder, finished, before))
         _refuse_misfiled(folder, unit, finished, parquet, whole=True)
         hashes = (entry.sha256 for some in before.values() for entry in some)
@@ -395,7 +416,7 @@ def _keep(
         cut_short = tuple(cell for cell in cells if cell[1:] in records.unreachable)
         _refuse_misfiled(folder, unit, cut_short, records.unfinished, whole=False)
         sha256 = hashlib.sha256(records.unfinished).hexdigest()
-        hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key, ()))
+        hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key))
         name = _file_name(unit, cut_short, ("unfinished", *hashes))
         write_file(folder.detections / name, records.unfinished)
         done_in = environment_id(records.environment)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -30,6 +31,10 @@ VisualBackend = Literal["vif", "vifp", "vif2"]
 INSTANCE_SEGMENTATION = "instance-segmentation"
 OTHERS = "*"
 """In groups: all classes of a SUT that are named nowhere else."""
+AUTO = "auto"
+"""Stands for a size that a run finds by itself."""
+UNTIL_TIMED = 32
+"""Frames of a unit where a run is to find how many are best, and has not."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -46,6 +51,15 @@ class _OpenSection(_Section):
     def options(self) -> Mapping[str, Any]:
         """The options of the plug-in."""
         return self.model_extra or {}
+
+
+def _size(most: int) -> BeforeValidator:
+    def checked(size: Any) -> Any:
+        if size == AUTO or (type(size) is int and 1 <= size <= most):
+            return size
+        raise ValueError(f"auto, or a number greater than or equal to 1 and up to {most}")
+
+    return BeforeValidator(checked)
 
 
 class NegativeRuns(_Section):
@@ -114,7 +128,10 @@ class SutSection(_OpenSection):
 
     name: str
     adapter: str
-    batch: Annotated[int, Field(ge=1, le=1024)] = 1
+    batch: Annotated[int | str, _size(1024)] = 1
+    """Images shown at once; `auto`: as many as a trial finds best."""
+    gpu: bool = False
+    """Whether only workers with a GPU are given its units; a cuda provider says so too."""
     timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
@@ -296,7 +313,8 @@ class Study(_Section):
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], VisualBackend] | None = None
-    unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    unit_frames: Annotated[int | str, _size(4096)] = 8
+    """Frames of a unit of work; `auto`: as many as a timed sample finds best."""
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
@@ -402,6 +420,11 @@ class StudyFile:
     def plugin_files(self) -> tuple[Path, ...]:
         """The plug-in files, found from the study's folder."""
         return tuple((self.folder / name).resolve() for name in self.study.plugins)
+
+    @property
+    def unit_frames(self) -> int:
+        """Frames of a unit of work; what stands in for them until a run has found how many are best."""
+        return self.study.unit_frames if isinstance(self.study.unit_frames, int) else UNTIL_TIMED
 
     def where(self, *place: str | int) -> str:
         """Say where something stands in the file."""

@@ -52,6 +52,8 @@ class TimeEstimate:
     images: int
     results_s: float = 0.0
     """What working out the results and drawing the report takes."""
+    image_s: float = 0.0
+    """What one worker takes for an image."""
 
     @property
     def with_results_s(self) -> float:
@@ -82,7 +84,7 @@ def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) ->
     side_by_side = min(float(workers), len(left), room)
     seconds = once + per_image * _longest_queue([_images(unit) for unit in left], side_by_side)
     results_s = _results_s(plan, per_image) * _pace(beside / max(busy, LEAST_BUSY))
-    return TimeEstimate(seconds, workers, images, results_s)
+    return TimeEstimate(seconds, workers, images, results_s, per_image)
 
 
 def _results_s(plan: StudyPlan, per_image_s: float) -> float:

@@ -7,6 +7,7 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +17,10 @@ from adverse.content import digest
 from adverse.errors import StudyError
 from adverse.mutations.settings import BASELINE
 from adverse.plugins import Registry
+from adverse.store.cell_keys import WIDTH, PackedCells
 from adverse.study.depth_maps import depth_sources
 from adverse.study.frame_versions import moment_s
-from adverse.study.job import PlannedCell, StudyJob, WorkUnit
+from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.spec import StudyFile
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
@@ -29,7 +31,12 @@ answers that change by themselves."""
 
 
 def cut_into_units(
-    file: StudyFile, registry: Registry, dataset: Dataset, job: StudyJob, inputs: Mapping[Path, str]
+    file: StudyFile,
+    registry: Registry,
+    dataset: Dataset,
+    job: StudyJob,
+    inputs: Mapping[Path, str],
+    unit_frames: int | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the units of a study, validation first; `inputs` are the hashes of the files."""
     code = {
@@ -37,11 +44,15 @@ def cut_into_units(
         for setting in job.settings
     }
     repeated = _repeated([frame.id for frame in frames_of(dataset)])
+    answers = [b"".join(map(_part, _answer_parts(job, task))) for task in job.suts]
+    with_truth = job.locate or any("depth_m" in setting.needs for setting in job.settings)
+    no_truth = Truth.none()
     for split, logs, pairs in _parts(file, dataset, job):
-        for frames in _chunks(logs, file.study.unit_frames, apart=file.log_by_log):
+        numbers = tuple((s, k) for s, mine in pairs.items() for k in mine)
+        for frames in _chunks(logs, unit_frames or file.unit_frames, apart=file.log_by_log):
             plain = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=False)))
             deep = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=True)))
-            cells = []
+            keys = []
             for s, mine in pairs.items():
                 setting = job.settings[s]
                 pixels = _pixel_parts(job, setting, frames, plain, deep)
@@ -49,22 +60,35 @@ def cut_into_units(
                 if setting.drift is not None or "time_s" in setting.needs:
                     draws += [f"{moment_s(frame)!r}" for frame in frames]
                 draws += [f"{job.noise} noise"] if draws and job.noise != "own" else []
+                parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws]
+                shown = hashlib.blake2b(b"".join(map(_part, parts)), digest_size=WIDTH)
                 for k in mine:
-                    task = job.suts[k]
-                    labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
-                    answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
-                    if task.positions is not None:
-                        answer.append(f"positions {task.positions}")
-                    answer += ["masks"] if job.masks else []
-                    parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
-                    cells.append(PlannedCell(digest(*parts), s, k))
+                    key = shown.copy()
+                    key.update(answers[k])
+                    keys.append(key.digest())
             twice = repeated & {frame.id for frame in frames}
             name = digest(split, *(frame.id for frame in frames), size=8)
             bare = frames  # truth is of no use to workers where no depth is read
-            if not (job.locate or any("depth_m" in setting.needs for setting in job.settings)):
-                bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
+            if not with_truth:
+                bare = tuple(replace(frame, truth=no_truth) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
-            yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)
+            cells = PackedCells(b"".join(keys), numbers, PlannedCell)
+            yield WorkUnit(name, bare, cells, frozenset(twice), read)
+
+
+def _part(part: str) -> bytes:
+    """Return a part of a key with its length before it, as `content.digest` hashes it."""
+    data = part.encode()
+    return len(data).to_bytes(8, "little") + data
+
+
+def _answer_parts(job: StudyJob, task: SutTask) -> list[str]:
+    """Return what decides the answers of a SUT besides the images that it is shown."""
+    labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
+    answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
+    if task.positions is not None:
+        answer.append(f"positions {task.positions}")
+    return answer + (["masks"] if job.masks else [])
 
 
 Pairs = Mapping[int, Sequence[int]]

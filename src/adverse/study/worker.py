@@ -101,6 +101,7 @@ class Worker:
         self, unit: WorkUnit, *, isolate: frozenset[int] = frozenset(), avoid: Avoid = NOTHING_TO_AVOID
     ) -> UnitRecords | Changed:
         """Return the records of a unit; `isolate` names the SUTs to run in a process of their own."""
+        unit = replace(unit, cells=tuple(unit.cells))
         done = self.unless_changed(lambda: self._records(unit, isolate, avoid))
         if isinstance(done, Changed):
             return done

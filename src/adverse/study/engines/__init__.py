@@ -82,6 +82,10 @@ class EngineSut(Protocol):
     def memory_limit_mb(self) -> int | None:
         """The limit that needs a process of its own, if there is one."""
 
+    @property
+    def gpu(self) -> bool:
+        """Whether it needs a GPU."""
+
 
 class Work(Protocol):
     """The work that units are part of; pickled, and sent to every worker once."""

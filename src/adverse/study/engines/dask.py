@@ -33,6 +33,8 @@ from adverse.study.engines.dask_host import (
     versions,
 )
 
+GPU = "GPU"
+"""The resource of Dask workers that have one: as many units as they may do on it beside each other."""
 HOSTS = "adverse-"
 """What the names of our plug-ins on Dask workers begin with."""
 UNITS_AHEAD = 2
@@ -90,6 +92,13 @@ class DaskEngine:
     def workers(self) -> int:
         """Threads of the cluster's workers, now."""
         return sum(worker["nthreads"] for worker in self._members()) or 1
+
+    def slots(self, resources: Mapping[str, int]) -> int:
+        """Return how many units that need resources can be done at a time."""
+        if not resources:
+            return self.workers
+        able = ([worker["nthreads"], *_shares(worker, resources)] for worker in self._members())
+        return int(sum(min(counts) for counts in able))
 
     def run(
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
@@ -149,6 +158,12 @@ class DaskEngine:
             ) from None
 
 
+def _shares(worker: Mapping[str, Any], resources: Mapping[str, int]) -> list[float]:
+    """Return how many units a worker has enough of each resource for."""
+    has = worker.get("resources") or {}
+    return [has.get(name, 0) // needed for name, needed in resources.items()]
+
+
 class _Connection(Client):  # type: ignore[misc]  # Dask is typed in part
     """A client that closes itself where it cannot connect.
 
@@ -184,8 +199,9 @@ class _Session:
         self.work = PackedWork(
             pickle.dumps(work),
             work.plugin_files,
-            [HostedSut(sut.name, sut.memory_limit_mb) for sut in work.suts],
+            [HostedSut(sut.name, sut.memory_limit_mb, sut.gpu) for sut in work.suts],
         )
+        self.resources = {GPU: 1} if any(sut.gpu for sut in work.suts) else {}
         self.waiting = units if isinstance(units, deque) else deque(units)
         self.watch = watch
         self.stop = stop
@@ -214,6 +230,14 @@ class _Session:
     def _settle_in(self) -> None:
         """Tell every worker, and those that join later, what the work is."""
         engine = self.engine
+        if not engine.slots(self.resources):
+            raise IncompleteError(
+                "no worker of the Dask cluster has a GPU",
+                where=str(engine.scheduler or "the cluster started here"),
+                got=f"{engine.workers} workers without the resource {GPU}",
+                wanted="one at least: a SUT has gpu: true, or a cuda provider",
+                fix="Start one: adverse worker ADDRESS --gpus 1. Finished work is kept.",
+            )
         self.host = f"{HOSTS}{secrets.token_hex(8)}"
         required = Requirement(versions(), (*self.work.plugin_files, *engine.paths))
         host = UnitHost(self.host, self.work, required, threads_here=engine.threads_of_a_machine())
@@ -233,14 +257,19 @@ class _Session:
         self.answered[told["worker"]] = told["answered"]
 
     def _hand_out(self) -> None:
-        room = self.engine.workers * UNITS_AHEAD - len(self.given)
+        room = max(self.engine.slots(self.resources), 1) * UNITS_AHEAD - len(self.given)
         while self.waiting and room > 0:
             self._give(self.waiting.popleft())
             room -= 1
 
     def _give(self, unit: object) -> None:
         future = self.engine.client.submit(
-            do_unit, self.host, pickle.dumps(unit), key=f"{self.host}-{secrets.token_hex(8)}", pure=False
+            do_unit,
+            self.host,
+            pickle.dumps(unit),
+            key=f"{self.host}-{secrets.token_hex(8)}",
+            pure=False,
+            resources=self.resources or None,
         )
         self.given[future.key] = _Given(unit, future, self.losses[id(unit)])
         future.add_done_callback(self.finished.put)

@@ -52,6 +52,7 @@ class HostedSut:
 
     name: str
     memory_limit_mb: int | None
+    gpu: bool = False
 
 
 class Packed:
