@@ -19,6 +19,7 @@ from adverse.cli import (
     models,
     mutate,
     operation,
+    plan,
     plugins,
     results,
     runs,
@@ -85,7 +86,7 @@ def _main(
 
 app.add_typer(data.data, name="data")
 app.command("init")(start.init)
-app.command("plan")(runs.plan)
+app.command("plan")(plan.plan)
 app.command("run")(runs.run)
 app.command("worker")(engines.worker)
 app.command("status")(status.status)

@@ -9,7 +9,8 @@ import typer
 
 from adverse.cli.console import Console, ProgressWatcher
 from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Workers
-from adverse.cli.runs import StudyPath, interrupts
+from adverse.cli.plan import StudyPath
+from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
