@@ -233,7 +233,8 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
     watch = Quiet()
     ran = fuzz(study, tmp_path / "run", tests=500, watch=watch)
     assert ran.status == "saturated"
-    assert ran.tests < 500
+    assert ran.tests == watch.done < 500, "only tests are counted as done"
+    assert watch.notes[-1] == f"no more tests of add_car could be made: {ran.tests} of 500"
     outcome = read_outcome(ran.folder)
     assert outcome.count == ran.tests
     assert outcome.refusals()

@@ -30,6 +30,7 @@ def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path,
     ("change", "kind", "words"),
     [
         ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
+        ({"fuzz": {"mutations": ["add_car", "add_car"]}}, StudyError, "listed twice"),
         ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
         ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "invalid value"),
         ({"fuzz": {"quota": {"add_car": 1}}}, StudyError, "quota is needed for each mutation"),
@@ -69,9 +70,9 @@ def test_a_folder_keeps_to_its_campaign(plain: Path, study: Path, tmp_path: Path
 
 
 def test_a_campaign_keeps_to_the_files_that_its_code_reads(tmp_path: Path) -> None:
-    study = write_campaign(tmp_path, frames=2)
     palette = tmp_path / "palette"
-    palette.write_text("red")
+    palette.write_text("red")  # long before it is read: what is as new as its reader counts as changed
+    study = write_campaign(tmp_path, frames=2)
     with (tmp_path / "plugin.py").open("a") as plugin:
         plugin.write(f"\nPALETTE = Path({str(palette)!r}).read_text()\n")
     fuzz(study, tmp_path / "run", tests=2)

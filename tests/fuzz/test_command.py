@@ -125,6 +125,24 @@ def test_errors_say_what_to_do(arguments: list[str], words: str, capsys: pytest.
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("check", "Did you mean 'adverse check'?"),
+        ("repotr", "Did you mean 'adverse fuzz report'?"),
+        ("causes", "one of: run, replay, export"),
+    ],
+)
+def test_a_word_that_is_no_command_is_not_taken_for_a_study(
+    word: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in ([], ["--help"], ["a", "b"]):
+        assert run(word, *more) == 2
+        shown = capsys.readouterr()
+        assert words in " ".join(shown.err.split())
+        assert not shown.out
+
+
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help") == 0
     shown = capsys.readouterr().out

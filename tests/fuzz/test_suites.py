@@ -31,7 +31,7 @@ from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
-from fuzz.suite_parts import BETTER, BLIND, SHY, read_back
+from fuzz.suite_parts import ALL_CARS, BETTER, BLIND, SHY, read_back
 from fuzz.whole_campaign import Quiet
 from small_campaign import SEGMENTER, write_campaign
 
@@ -424,6 +424,38 @@ def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: 
         Outcome.INCONCLUSIVE: open_,
         Outcome.PASS: TESTS - failing - open_,
     }
+
+
+def test_who_finds_all_as_it_answers_all_alike_passes_no_rule(
+    campaign: CampaignFolder, study: Path, tmp_path: Path
+) -> None:
+    """Cars everywhere: every added car is found, no phantom is new; and no answer is no clean score."""
+    (study.parent / "cars.py").write_text(SEGMENTER + ALL_CARS)
+    sut = {"name": "cars", "adapter": "all-cars", "batch": 1}
+    cars = with_sut(study, "cars.yaml", sut, plugins=["cars.py"])
+    out = tmp_path / "run"
+    after = read_outcome(replay(campaign, cars, out))
+    units = [unit for unit in CampaignFolder(out).journal().entries if unit.phase == "baseline"]
+    scores = [row["suts"]["cars"]["score"] for unit in units for row in unit.rows]
+    known = [100 * score[0] / score[1] for score in scores if score is not None]
+    assert 0 < len(known) < len(scores)
+    assert max(known) < 50
+    fell = [100 - score for score in known]  # the one before gets all of each base right
+    worst = (sum(fell) + 100 * (len(scores) - len(known))) / len(scores)
+    against = {"against": str(campaign.path)}
+    rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
+    asked = [{"measure": name, "at_most": 0, "mutation": "add_car"} for name in ("missed", "phantom", "lost")]
+    drop = {"measure": "clean_drop", **against}
+    limits = (fell[0] - 1, fell[0] + 0.01, worst + 0.01)
+    rules.write_text(yaml.safe_dump({"rules": [*asked, *({**drop, "at_most": most} for most in limits)]}))
+    gate = adverse_here("check", out, rules, "--json", verdicts)
+    states = [row["outcome"] for row in json.loads(verdicts.read_text())]
+    assert states == [*3 * ["INCONCLUSIVE"], "FAIL", "INCONCLUSIVE", "PASS"]
+    assert "2 base frames without an answer" in " ".join(gate.text.split())
+    (compared,) = compare_suites(read_outcome(campaign), after)
+    assert "No answer to 2 base frames now" in suite_headline([compared])
+    rules.write_text(yaml.safe_dump({"rules": [{**drop, "against": "run", "at_most": 0}]}))
+    adverse_here("check", out, rules).expect(2, "against itself", "rules[0].against")
 
 
 def test_rules_against_a_campaign_say_what_was_compared(

@@ -24,6 +24,7 @@ class Quiet:
     def __init__(self, stop: Stop | None = None, *, at: int = 0) -> None:
         self.notes: list[str] = []
         self.stop, self.at, self.done, self.testing = stop, at, 0, False
+        self.before = 0
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -34,6 +35,7 @@ class Quiet:
     def begin(self, total: int, done: int) -> None:
         assert done < total
         self.testing = total >= TESTS
+        self.before = done
 
     def advance(self, statuses: Counter[str]) -> None:
         self.done += statuses.total() if self.testing else 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -79,6 +81,8 @@ Count = Annotated[int, typer.Option("--count", min=1, max=2000, help="Cut-outs o
 Cache = Annotated[
     Path | None, typer.Option("--cache", help="The folder of resource sets. [default: ~/.cache/adverse]")
 ]
+WORD = re.compile(r"\w[\w-]*")
+"""What can be a command: a file of this name is not likely to be a study."""
 HELP = """Fuzz segmenters and detectors by changing scenes.
 
 \b
@@ -99,10 +103,25 @@ class StudyFirst(TyperGroup):
     """Takes `adverse fuzz STUDY` for `adverse fuzz run STUDY`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `run` in front unless the first word is a command or an option of the group."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+        """Put `run` in front unless the first word is a command, could only be one, or asks for help."""
+        first = args[0] if args else ""
+        if first and first not in self.commands and first not in ctx.help_option_names:
+            if WORD.fullmatch(first) and not Path(first).exists():
+                self._refuse(ctx, first)
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def _refuse(self, ctx: Any, word: str) -> None:
+        """Say that a word is neither a command nor a study, and what there is."""
+        above = ctx.parent.command.commands if ctx.parent is not None else {}
+        near = difflib.get_close_matches(word, self.commands, n=1)
+        if near:
+            fix = f"Did you mean 'adverse fuzz {near[0]}'?"
+        elif word in above:
+            fix = f"Did you mean 'adverse {word}'?"
+        else:
+            fix = f"Give a study file, or one of: {', '.join(self.commands)}."
+        ctx.fail(f"No such command 'fuzz {word}', and no such file. {fix}")
 
 
 fuzz = typer.Typer(cls=StudyFirst, help=HELP, no_args_is_help=True, rich_markup_mode=None)

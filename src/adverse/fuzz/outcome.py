@@ -57,6 +57,12 @@ class Case:
     """The objects that it finds in the base."""
     unseen: str = ""
     """Why the SUT does not see the base, in words; empty if it does. Such a test cannot be passed."""
+    base_score: float | None = None
+    """The score of the base, in percent, all of it; None where there is none."""
+    base_fault: bool = False
+    """Whether the SUT gave no answer to the base."""
+    base_wrong: bool = False
+    """Whether more of the base is wrong than right."""
 
     @property
     def clean(self) -> float | None:
@@ -374,6 +380,10 @@ def _published(scored: Sequence[Case], bins: Bins) -> int | None:
     return sum(bin_of(drop, bins) is not None for drop in drops) if drops else None
 
 
+def _is_below(score: float | None, least: float) -> bool:
+    return score is not None and score < least
+
+
 def _unseen(row: Row, score: float | None, clean: Row, least: float) -> str:
     """Return why a SUT does not see a base, in words: most of it is wrong, or what is asked is not found.
 
@@ -381,7 +391,7 @@ def _unseen(row: Row, score: float | None, clean: Row, least: float) -> str:
     sees: of an addition only the score of the base counts.
     """
     mutation = row["arm"][0]
-    if score is not None and score < least:
+    if _is_below(score, least):
         return f"the unmutated frame scores {score:.1f} % already, below {least:g} %"
     sightings = Sightings.read(clean["sightings"]) if clean["sightings"] else Sightings()
     asked = sightings.overlap
@@ -425,6 +435,9 @@ def _cases(
                 seen=None if scores["seen"] is None else Sightings.read(scores["seen"]),
                 found_before=Sightings.read(clean["sightings"]).found if clean["sightings"] else frozenset(),
                 unseen=_unseen(row, base_score, clean, least),
+                base_score=None if clean["score"] is None else Score(*clean["score"]).percent,
+                base_fault=clean["fault"] is not None,
+                base_wrong=_is_below(base_score, least),
             )
         )
     return cases

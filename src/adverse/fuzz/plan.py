@@ -157,15 +157,23 @@ def _scorer(file: StudyFile) -> Scorer:
 
 
 def _mutations(file: StudyFile, dataset: Dataset) -> tuple[str, ...]:
-    named = tuple(dict.fromkeys(file.study.fuzz.mutations))
-    for name in named:
+    named = file.study.fuzz.mutations
+    for place, name in enumerate(named):
+        if name in named[:place]:
+            raise StudyError(
+                "a mutation is listed twice",
+                where=file.where("fuzz", "mutations", place),
+                got=name,
+                wanted="each mutation once",
+                fix=f"Delete one. To give {name} more tests than others, say so in quota:.",
+            )
         if name not in KINDS and added_class(name) not in dataset.pixel_classes.values():
             raise StudyError(
                 f"there is no semantic mutation {name!r}",
                 where=file.where("fuzz", "mutations"),
                 fix=suggestion(name, KINDS),
             )
-    return named
+    return tuple(named)
 
 
 def _shares(file: StudyFile, mutations: Sequence[str]) -> dict[str, float]:

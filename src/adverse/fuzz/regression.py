@@ -96,17 +96,31 @@ class SuiteComparison:
         return [test for test in self.tests if test.change in changes]
 
     @property
+    def clean_frames(self) -> list[tuple[float, float | None]]:
+        """The score of each base of the tests, before and after; None where the SUT gives no answer now.
+
+        Bases without a score before are left out.
+        """
+        cases = {test.after.base: test for test in self.tests}.values()
+        return [
+            (test.before.base_score, None if test.after.base_fault else test.after.base_score)
+            for test in cases
+            if test.before.base_score is not None
+            and (test.after.base_fault or test.after.base_score is not None)
+        ]
+
+    @property
     def clean_scores(self) -> tuple[float, float] | None:
         """The mean scores of the bases of the tests, before and after, where both have one."""
-        both = {
-            test.after.base: (test.before.clean, test.after.clean)
-            for test in self.tests
-            if test.after.mutation != "remove_object"  # they are scored without what was removed
-        }
-        scores = [(old, new) for old, new in both.values() if old is not None and new is not None]
+        scores = [(old, new) for old, new in self.clean_frames if new is not None]
         if not scores:
             return None
         return fmean(old for old, _ in scores), fmean(new for _, new in scores)
+
+    @property
+    def clean_unanswered(self) -> int:
+        """How many bases with a score before the SUT gives no answer to now."""
+        return sum(new is None for _, new in self.clean_frames)
 
     def counts(self) -> dict[Change, int]:
         """Return how many tests there are with each change."""
@@ -122,6 +136,7 @@ class SuiteComparison:
             "tests": len(self.tests),
             "clean_before": None if self.clean_scores is None else self.clean_scores[0],
             "clean_after": None if self.clean_scores is None else self.clean_scores[1],
+            "clean_unanswered": self.clean_unanswered,
             **{str(name): count for name, count in self.counts().items()},
             "difference": self.difference.value,
             **difference,

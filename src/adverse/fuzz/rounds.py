@@ -129,6 +129,10 @@ class Stream:
         """Tell whether the finished first units of a round already hold the tests that are missing."""
         return sum(1 for _ in _tests(units, self._pictures)) >= self.missing
 
+    def has(self, picture: str) -> bool:
+        """Tell whether a picture is a test already."""
+        return picture in self._pictures
+
     def _arm(self, draw: int) -> Arm:
         return Arm(self.name) if self.guide is None else self.guide.choose(draw)
 

@@ -106,7 +106,10 @@ class CampaignInProgress:
         self.watch, self.stop = watch, stop
         self.journal = folder.journal()
         self.resources_key: str | None = None
-        self._left: int | None = None
+        self._begun = False
+        self._stream: Stream | None = None
+        self._made: set[str] = set()
+        """The pictures of the tests that the round under way has so far."""
         self.done: dict[tuple[str, str], FinishedUnit] = {}
         self._read_journal()
 
@@ -140,8 +143,8 @@ class CampaignInProgress:
         missing = [unit for unit in units if (TESTS, unit.id) not in self.done]
         if missing:
             total = sum(len(unit.tests) for unit in units)
-            self._left = sum(len(unit.tests) for unit in missing)
-            self.watch.begin(total, total - self._left)
+            self._begun = True
+            self.watch.begin(total, total - sum(len(unit.tests) for unit in missing))
             pump = self._pump(job, TESTS, deque(missing))
             try:
                 for _ in missing:
@@ -161,26 +164,31 @@ class CampaignInProgress:
         try:
             for stream in rounds.streams:
                 while not stream.over:
-                    if self._left is None and self._to_do(stream):
-                        self.watch.begin(wanted, len(rounds.tests))
-                        self._left = wanted - len(rounds.tests)
-                    stream.take(self._round(stream, feed, pump))
+                    stream.take(self._round(stream, feed, pump, wanted, len(rounds.tests)))
         finally:
-            if self._left is not None:
+            if self._begun:
                 self.watch.end()
+        for name, (made, of) in rounds.short.items():
+            self.watch.note(f"no more tests of {name} could be made: {made} of {of}")
         return ("saturated" if rounds.short else "complete"), rounds
 
-    def _to_do(self, stream: Stream) -> bool:
-        return any((TESTS, unit.id) not in self.done for unit in stream.next_round())
-
     def _round(
-        self, stream: Stream, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
+        self, stream: Stream, feed: deque[TestUnit], pump: Iterator[FinishedUnit], wanted: int, made: int
     ) -> list[Sequence[Any]]:
         """Return the rows of the round's units: all of them, or as many as the missing tests need."""
         units = stream.next_round()
         needed = min(len(units), -(-stream.missing // len(units[0].arms)))
+        self._stream, self._made = stream, set()
+        before = [self.done[TESTS, unit.id] for unit in units if (TESTS, unit.id) in self.done]
+        known = self._new_tests([row for unit in before for row in unit.rows])
         while True:
             to_do = [unit for unit in units[:needed] if (TESTS, unit.id) not in self.done]
+            if to_do and not self._begun:
+                self._begun = True
+                self.watch.begin(wanted, made + len(known))
+            elif known and self._begun:
+                self.watch.advance(Counter(map(_status, known)))
+            known = []
             feed.extend(to_do)
             for _ in to_do:
                 next(pump)
@@ -215,12 +223,23 @@ class CampaignInProgress:
             self.folder.write_manifest(self.manifest | {"status": "running"})
 
     def _advance(self, unit: FinishedUnit) -> None:
-        """Tell how many more tests are done, never more than are wanted."""
-        if self._left is None:
-            return
-        tests = [row for row in unit.rows if "picture" in row][: self._left]
-        self._left -= len(tests)
-        self.watch.advance(Counter(map(_status, tests)))
+        """Tell how many more tests are done."""
+        if self._begun:
+            self.watch.advance(Counter(map(_status, self._new_tests(unit.rows))))
+
+    def _new_tests(self, rows: Sequence[Row]) -> list[Row]:
+        """Return which rows are tests: pictures that the stream does not have, as many as it still wants."""
+        tests = [row for row in rows if "picture" in row]
+        if self._stream is None:
+            return tests
+        new = []
+        for row in tests:
+            picture = row["picture"]
+            wanted = len(self._made) < self._stream.missing
+            if wanted and picture not in self._made and not self._stream.has(picture):
+                self._made.add(picture)
+                new.append(row)
+        return new
 
     def with_resources(self, bases: PrunedBases) -> FuzzJob:
         """Cut out the objects of the bases, and return the job with them and the scores of the bases."""

@@ -46,6 +46,8 @@ def _headline(compared: SuiteComparison) -> str:
     scores = (
         "" if clean is None else f" Clean score of the base frames: {clean[0]:.2f} %, now {clean[1]:.2f} %."
     )
+    if compared.clean_unanswered:
+        scores += f" No answer to {counted(compared.clean_unanswered, 'base frame')} now."
     return f"{worse}; {counts['fixed']} fixed, {counts['still failing']} still failing.{scores}"
 
 

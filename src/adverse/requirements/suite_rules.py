@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -93,6 +94,15 @@ def check_suite(folder: Path, rules: Path) -> list[Verdict]:
     if not isinstance(source.data, dict):
         raise StudyError("a rules file is a mapping", where=str(rules), got=type(source.data).__name__)
     file = validated(_File, source, tuples(source.data), fields_at=_fields_at, page=PAGE, kind="rule")
+    for place, rule in enumerate(file.rules):
+        if rule.against is not None and (rules.parent / rule.against).resolve() == folder.resolve():
+            raise StudyError(
+                "a campaign cannot be held against itself: nothing in it could be new",
+                where=source.where(("rules", place, "against")),
+                got=rule.against,
+                wanted="the campaign that it replays, or an earlier replay of it",
+                fix="Name that campaign, from the folder of the rules.",
+            )
     return [verdict for rule in file.rules for verdict in _verdicts(outcome, rule, rules.parent)]
 
 
@@ -192,7 +202,7 @@ def _state(measure: Measure, test: Case) -> bool | None:
             return True
         if measure == "missed" and not test.mutation.startswith("add_"):
             return False
-        blind = measure == "lost" and test.unseen
+        blind = test.unseen if measure == "lost" else test.base_wrong
         return None if test.fault is not None or blind else False
     return True if is_failure(test) else None if test.says_nothing else False
 
@@ -226,12 +236,17 @@ def _changed(
     others = len(tests) - len(shared)
     why = [f"compared with {old!r} there" for old in pairs if old != sut]
     why += [f"{others} of {len(tests)} tests are not there, and not counted"] if others else []
-    clean = replace(compared, tests=tuple(shared)).clean_scores
+    (old,) = pairs
+    here = {test.picture for test in compared.tests}
+    gone = sum(
+        is_failure(test) and rule.mutation in (None, test.mutation) and row["picture"] not in here
+        for test, row in zip(other.tests[old], other.rows, strict=True)
+    )
+    why += [f"{counted(gone, 'failing test')} of there not asked here, and not counted"] if gone else []
+    some = replace(compared, tests=tuple(shared))
+    clean = some.clean_scores
     if rule.measure == "clean_drop":
-        if clean is None:
-            return Measured(None, why="no base frame has a score on both sides")
-        why.append(f"{clean[0]:.2f} % there, {clean[1]:.2f} % here")
-        return Measured(clean[0] - clean[1], worst=clean[0] - clean[1], remarks=("; ".join(why),))
+        return _clean_drop(some, why)
     new = rule.measure == "new_failures"
     changes: tuple[Change, ...] = WORSE if new else ("still failing", "base lost")
     asked = [test for test in shared if new or is_failure(test.before)]
@@ -248,6 +263,20 @@ def _changed(
     worst = float(len(counts) + len(unknown))
     remarks = ("; ".join(why),) if why else ()
     return Measured(float(len(counts)), worst=worst, open=_open_words(unknown), remarks=remarks)
+
+
+def _clean_drop(compared: SuiteComparison, why: list[str]) -> Measured:
+    """Return how far the clean score fell; where there is no answer any more it may have fallen to 0."""
+    clean, silent = compared.clean_scores, compared.clean_unanswered
+    open_ = f"{counted(silent, 'base frame')} without an answer" if silent else ""
+    if clean is None:
+        return Measured(None, why=open_ or "no base frame has a score on both sides")
+    frames = compared.clean_frames
+    bases = len({test.after.base for test in compared.tests})
+    part = f" on {len(frames) - silent} of {bases} base frames" if len(frames) - silent < bases else ""
+    why = [*why, f"{clean[0]:.2f} % there, {clean[1]:.2f} % here{part}"]
+    worst = fmean(before - (after or 0.0) for before, after in frames)
+    return Measured(clean[0] - clean[1], worst=worst, open=open_, remarks=("; ".join(why),))
 
 
 def _decided(rule: SuiteRule, measured: Measured) -> tuple[Outcome, str]:
