@@ -216,6 +216,8 @@ class MetricMark:
     lowest: float = 0.0
     highest: float = 1.0
     lower_is_better: bool = False
+    placed: bool = False
+    """Whether it reads where objects are: by depth, where the data have it and nobody annotated places."""
 
     def __post_init__(self) -> None:
         if not self.lowest < self.highest:

@@ -24,6 +24,8 @@ from adverse.pages.view.session import ExploredRun
 from adverse.report.agreement import page_words, words
 from adverse.serving import Door, application
 from adverse.store.finished_run import finished
+from adverse.study.plan import make_plan
+from adverse.study.spec import read_study
 from adverse.types import Detections
 from pictures import three_squares, write_logs
 
@@ -59,11 +61,19 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("label-free")
     drawn = functools.partial(three_squares, gray=60, darker=(40, 6))
     write_logs(root / "data", LOGS, FRAMES, drawn)
+    for log in range(LOGS):
+        folder = root / "data" / f"log{log}"
+        (folder / "depth").mkdir()
+        for frame in range(FRAMES):
+            np.save(folder / "depth" / f"{frame}.npy", np.full((48, 96), 4.0 + log + frame, np.float32))
+        rows = "".join(f"{frame},{frame / 2},0,0,1,0.5,-0.5,0.5,-0.5\n" for frame in range(FRAMES))
+        (folder / "poses.csv").write_text(f"frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz\n{rows}")
     path = root / "study.yaml"
     path.write_text(
         "{name: free, seed: 3, data: {format: folder, root: data}, suts: [{name: ours, adapter: python}],\n"
         f" truth: {{from: clean, score: {SCORE}}}, robustness: {{bootstrap: 200}},\n"
-        " mutations: ['brightness(scale=0.6)', 'brightness(scale=0.4)', 'gaussian_blur(sigma_px=1)']}\n"
+        " mutations: ['brightness(scale=0.6)', 'brightness(scale=0.4)', 'haze(visibility_m=200)'],\n"
+        " metrics: [distance_at_first, stable_range]}\n"
     )
     adverse.run(path, root / "run", detectors={"ours": Bright()}, workers=0)
     return path
@@ -128,6 +138,29 @@ def test_agreement_is_the_share_of_clean_answers_that_are_found_again(study: Pat
         heading = next(csv.reader(file))
     assert "agreement" in heading
     assert "recall" not in heading
+
+
+def test_objects_are_located_by_depth_at_the_clean_answers(study: Path) -> None:
+    run = study.parent / "run"
+    metrics = json.loads((run / "results" / "summary.json").read_text())["metrics"]
+    clean = {row["metric"]: row["value"] for row in metrics if row["group"] == "baseline"}
+    store = finished(run)
+    # squares are answered in all frames of a log or in none; they are a metre further away in each
+    first = [
+        4.0 + int(row["frame"][3])
+        for row in store.detections("ours", store.run.baseline.id).to_pylist()
+        for score in row["scores"]
+        if row["frame"].endswith("/0") and score >= SCORE
+    ]
+    assert len(set(first)) == LOGS
+    expected = {"distance_at_first": np.mean(first), "stable_range": np.mean(first) + FRAMES - 1}
+    assert clean == pytest.approx(expected)
+    wanted = [("metrics: [flicker]", False), ("metrics: [stable_range]", True)]
+    for text, located in wanted:
+        asking = study.with_name("asking.yaml")
+        given = study.read_text().replace("python", "contrast-blobs")
+        asking.write_text(given.replace("metrics: [distance_at_first, stable_range]", text))
+        assert make_plan(read_study(asking)).job.locate == located
 
 
 class Dim(Bright):

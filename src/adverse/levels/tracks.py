@@ -96,7 +96,9 @@ def time_to_first(given: LevelInput) -> LogScores:
     return _mean(given, rows)
 
 
-@metric(title="metres at which an object is first found, mean over objects found", highest=math.inf)
+@metric(
+    title="metres at which an object is first found, mean over objects found", highest=math.inf, placed=True
+)
 def distance_at_first(given: LevelInput) -> LogScores:
     """Average how far away objects are when they are first seen."""
     rows = []
@@ -107,7 +109,7 @@ def distance_at_first(given: LevelInput) -> LogScores:
     return _mean(given, rows)
 
 
-@metric(title="metres up to which an object is found every time, mean", highest=math.inf)
+@metric(title="metres up to which an object is found every time, mean", highest=math.inf, placed=True)
 def stable_range(given: LevelInput) -> LogScores:
     """Average the distance up to which an object is seen in every frame."""
     rows = [(track.log, track.stable_m()) for track in tracks(given)]
@@ -131,12 +133,23 @@ def tracks(given: LevelInput) -> Iterator[Track]:
     there = given.counted[truth.frame] & ~truth.ignore & (who >= 0)
     there &= np.isfinite(frames.time_s[truth.frame])
     rows = np.flatnonzero(there)
-    range_m = next(iter(given.true_places.values())).places.range_m  # as annotated, or else by depth
+    range_m = ranges_m(given)
     order = rows[np.lexsort((truth.frame[rows], who[rows]))]
     for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1):
         if len(part):
             at = truth.frame[part]
             yield Track(int(frames.log[at[0]]), frames.time_s[at], seen[part], range_m[part])
+
+
+def ranges_m(given: LevelInput) -> NDArray[np.float64]:
+    """Return how far from the camera each true object is (T,): as annotated, or else by depth.
+
+    Where no pose says where the ground is, it is the depth itself; NaN where nobody knows.
+    """
+    found = np.full(len(given.truth.frame), np.nan)
+    for known in (*(true.places.range_m for true in given.true_places.values()), given.context.localized_m):
+        found = np.where(np.isnan(found), known, found)
+    return found
 
 
 def identities(truth: TruthTable, frames: Frames) -> NDArray[np.int64]:

@@ -215,14 +215,16 @@ def metric(
     lowest: float = 0.0,
     highest: float = 1.0,
     lower_is_better: bool = False,
+    placed: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function `f(LevelInput) -> LogScores` as a metric of detections at one threshold.
 
     Its values lie between `lowest` and `highest`. Where lower is better, as with a delay, tables have the
-    difference from clean frames in place of the share of the clean figure that survives.
+    difference from clean frames in place of the share of the clean figure that survives. One that is `placed`
+    reads where things are: boxes are then located by depth, in data that have it and no annotated places.
     """
-    mark_of_metric = MetricMark(title, lowest, highest, lower_is_better)
+    mark_of_metric = MetricMark(title, lowest, highest, lower_is_better, placed)
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         _check_one_parameter(plain, "LevelInput")

@@ -43,6 +43,7 @@ from adverse.store.tables import (
     PixelCounts,
     RankedClasses,
     TruthTable,
+    answered_depths_m,
     answered_truth,
     answers_in_order,
     confusion_counts,
@@ -300,14 +301,19 @@ class Store:
 
     @cached_property
     def _truth_depths_m(self) -> NDArray[np.float32]:
-        baseline = self.run.baseline.id
-        cells = self._detections.cells_of(sut=self.suts[0], settings=[baseline])
-        table = self._detections.select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
+        source, baseline = self.run.truth, [self.run.baseline.id]
+        if source is None:
+            cells, kept = self._detections.cells_of(sut=self.suts[0], settings=baseline), "d.truth_depths"
+        else:  # the answers that stand in for true objects were located themselves
+            cells, kept = self._detections.cells_of(sut=source.sut, settings=baseline), "d.depths"
+        columns = f"d.frame, {kept} AS depths, d.boxes, d.scores"
+        table = self._detections.select(columns, cells, f"WHERE {kept} IS NOT NULL")
         depths = np.full(len(self.truth.frame), np.nan, np.float32)
         if table is None:
             return depths
         rows = positions(table["frame"], self.frames.ids).tolist()
-        by_frame = dict(zip(rows, table["truth_depths"].to_pylist(), strict=True))
+        found = table["depths"].to_pylist() if source is None else answered_depths_m(table, source.score)
+        by_frame = dict(zip(rows, found, strict=True))
         for row, (frame, place) in enumerate(zip(self.truth.frame, self.truth.place, strict=True)):
             if int(frame) in by_frame:
                 depths[row] = by_frame[int(frame)][place]
@@ -319,10 +325,13 @@ class Store:
         """Return quantiles of depth inside true boxes (N,Q), and of how many pixels each box has them (N,).
 
         They are recorded under `settings` that go by depth, all alike, by every SUT that saw the mutated
-        image, so those of the first that has any are read; NaN and 0 where nothing is.
+        image, so those of the first that has any are read; NaN and 0 where nothing is. In a label-free run
+        nothing is: they are of annotated boxes, where there are any, and not of the answers in their stead.
         """
         quantiles = np.full((len(self.truth.frame), DEPTH_QUANTILES), np.nan, np.float32)
         pixels = np.zeros(len(self.truth.frame), np.int64)
+        if self.run.truth is not None:
+            return quantiles, pixels
         for setting, sut in itertools.product(settings, self.suts):
             table = self._detections.select(
                 "d.frame, d.truth_depth_quantiles, d.truth_depth_pixels",

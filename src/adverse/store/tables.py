@@ -118,16 +118,26 @@ def answered_truth(answers: pa.Table, score: float, schema: pa.Schema) -> pa.Tab
 
     Scores are held in 32 bits, so the limit is rounded as they are: an answer of 0.7 reaches 0.7.
     """
-    score = float(np.float32(score))
     rows: dict[str, list[Any]] = {name: [] for name in schema.names}
     for row in answers.to_pylist():
-        boxes = row["boxes"] or []
-        for box, one, label in zip(boxes, row["scores"] or [], row["labels"] or [], strict=True):
-            if one >= score and box[2] > box[0] and box[3] > box[1]:
-                told = {"frame": row["frame"], "id": len(rows["id"]) + 1, "label": label, "ignore": False}
-                for name, column in rows.items():
-                    column.append(told.get(name, list(box) if name == "box" else None))
+        for at in _standing_in(row, score):
+            told = {"frame": row["frame"], "id": len(rows["id"]) + 1, "label": row["labels"][at]}
+            told |= {"ignore": False, "box": list(row["boxes"][at])}
+            for name, column in rows.items():
+                column.append(told.get(name))
     return pa.table(rows, schema=schema)
+
+
+def answered_depths_m(answers: pa.Table, score: float) -> list[list[float]]:
+    """Return the depths of the answers that `answered_truth` takes, frame by frame."""
+    return [[row["depths"][at] for at in _standing_in(row, score)] for row in answers.to_pylist()]
+
+
+def _standing_in(row: Mapping[str, Any], score: float) -> list[int]:
+    """Return which answers of a frame count as true objects."""
+    least = float(np.float32(score))
+    found = enumerate(zip(row["boxes"] or [], row["scores"] or [], strict=True))
+    return [at for at, (box, one) in found if one >= least and box[2] > box[0] and box[3] > box[1]]
 
 
 def answers_in_order(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from adverse.depth import usable
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.marks import LEVEL_NEEDS
@@ -11,7 +13,7 @@ from adverse.plugins import Plugin
 from adverse.robot.profile import Robot, read_robot
 from adverse.seeds import generator
 from adverse.study.spec import CLEAN, StudyFile
-from adverse.types import Dataset, Frame, Setting
+from adverse.types import Dataset, Frame, Setting, Truth
 
 SAMPLED_DEPTHS = 8
 """Depth maps of test frames that are read while planning, drawn at random."""
@@ -225,6 +227,27 @@ def _needs(file: StudyFile, level: Plugin) -> frozenset[str]:
     """Return what a level needs of the data: where all SUTs place their detections, positions for depth."""
     placed = bool(file.study.suts) and all(sut.positions == "reported" for sut in file.study.suts)
     return level.needs - {"depth"} | {"positions"} if placed and "depth" in level.needs else level.needs
+
+
+def to_locate(file: StudyFile, dataset: Dataset, levels: Iterable[Plugin], metrics: Iterable[Plugin]) -> bool:
+    """Return whether boxes are to be located by depth: for a level, or for a metric that reads places.
+
+    For a metric they are where the data have depth and objects whose place nobody annotated.
+    """
+    if any("depth" in level.needs for level in levels):
+        return True
+    if not any(metric.metric is not None and metric.metric.placed for metric in metrics):
+        return False
+    answered = file.study.truth is not None
+    truths = (frame.truth for log in dataset.logs for frame in log.frames if frame.depth_m is not None)
+    return any(answered or _placed_nowhere(truth) for truth in truths)
+
+
+def _placed_nowhere(truth: Truth) -> bool:
+    """Return whether nobody annotated where some object is."""
+    if truth.positions_m is None:
+        return len(truth.boxes) > 0
+    return bool(np.isnan(truth.positions_m[~truth.ignore]).any())
 
 
 def robot_of(file: StudyFile, dataset: Dataset, levels: Iterable[Plugin]) -> Robot | None:

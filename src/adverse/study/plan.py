@@ -27,7 +27,7 @@ from adverse.store.run import PIECES
 from adverse.study.depth_maps import study_depth
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.moved_back import unmet_by_moves
-from adverse.study.needs import truth_source, unmet
+from adverse.study.needs import to_locate, truth_source, unmet
 from adverse.study.scale_check import doubtful_scale
 from adverse.study.spec import AUTO, DataSection, StudyFile
 from adverse.study.units import cut_into_units, frames_of, sources_of
@@ -109,13 +109,15 @@ def make_plan(file: StudyFile, done: FinishedCells | None = None) -> StudyPlan:
     truth_source(file)  # raises where it is none of the SUTs
     conditions_of(file, settings)  # raises where a condition is none of the settings
     levels = levels_of(file, registry)
-    for number, name in enumerate(file.study.metrics):
+    metrics = [
         registry.get("metric", name, where=file.where("metrics", number))
+        for number, name in enumerate(file.study.metrics)
+    ]
     for number, name in enumerate(file.study.relations):
         registry.get("relation", name, where=file.where("relations", number))
     whole = _whole_dataset(file, registry)
     dataset = _wanted_part(file, whole)
-    locate = any("depth" in level.needs for level in levels)
+    locate = to_locate(file, dataset, levels, metrics)
     job = replace(job_of(file, dataset, settings, suts), locate=locate, code=_code(registry, settings, suts))
     recorded = _review_recordings(file, registry, job, dataset, whole)
     inputs = content_hashes(source.path for frame in frames_of(dataset) for source in sources_of(frame))
