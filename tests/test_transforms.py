@@ -84,6 +84,19 @@ def test_draws_follow_the_seed_and_every_worker_has_its_own(monkeypatch: pytest.
     assert of_workers[0] == of_workers[2]
     assert of_workers[0] != of_workers[1]
     assert first not in of_workers
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    ranks: list[dict[str, str]] = [{"RANK": "0"}, {"RANK": "1"}, {"RANK": "2"}, {"LOCAL_RANK": "0"}]
+    ranks += [{"LOCAL_RANK": "1"}, {"LOCAL_RANK": "1", "NODE_RANK": "1"}]
+    of_ranks, by_key = [], Transform([BLUR, NOISE], seed=3)(IMAGE, key="a").tobytes()
+    for variables in ranks:
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            of_ranks.append(drawn(Transform([BLUR, NOISE], seed=3)))
+            assert drawn(Transform([BLUR, NOISE], seed=3)) == of_ranks[-1]
+            assert Transform([BLUR, NOISE], seed=3)(IMAGE, key="a").tobytes() == by_key
+    assert of_ranks[0] == of_ranks[3] == of_workers[0]  # rank 0 draws as a training without ranks
+    assert len({tuple(one) for one in of_ranks}) == len(ranks) - 1
 
 
 @pytest.mark.parametrize("process", ["MainProcess", "Process-2"])

@@ -7,13 +7,15 @@
 
 Mutations change what a camera sees, not where things are: boxes, masks and targets come back as they are.
 None of the libraries is imported. The same seed and mutations draw the same in the same order; each worker
-process draws its own, by its name, whether it was forked or spawned. Transforms of other mutations draw
-independently; two of the same need two seeds.
+process draws its own, by its name, whether it was forked or spawned, and so does each rank of distributed
+training, by the variables that torchrun and Lightning set. Transforms of other mutations draw independently;
+two of the same need two seeds.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -122,7 +124,7 @@ class Transform:
 
     def _stream(self, key: str | None) -> tuple[str, str]:
         """Return what a draw depends on: a key, or the process and how many were drawn in it."""
-        return (KEY, key) if key is not None else (multiprocessing.current_process().name, str(self.drawn))
+        return (KEY, key) if key is not None else (_process(), str(self.drawn))
 
     def _apply(
         self, image: Any, setting: Setting, key: str | None, depth_m: Depth | None, layout: Layout | None
@@ -136,6 +138,18 @@ class Transform:
             pixels.image, setting, plugins.load(), seed=self.seed, key=place, depth_m=depth_m
         )
         return pixels.like_given(made)
+
+
+def _process() -> str:
+    """Return what tells this process from the others of a training: its name, with its rank if that is not 0.
+
+    Ranks are processes of their own, whose workers have the same names.
+    """
+    name, told = multiprocessing.current_process().name, os.environ
+    if told.get("WORLD_SIZE", "1") == "1":
+        return name
+    rank = told.get("RANK") or f"{told.get('NODE_RANK', '0')}.{told.get('LOCAL_RANK', '0')}"
+    return name if rank in ("0", "0.0") else f"rank {rank}/{name}"
 
 
 class _Pixels:

@@ -54,3 +54,33 @@ def test_mutate(
     said = adverse_here("mutate", here / source, here / target, "--mutation", mutation, *depth)
     said.expect(CANNOT_RUN, *words, "  fix ")
     assert not (here / target).exists()
+
+
+@pytest.mark.parametrize(
+    ("study", "more", "words"),
+    [
+        ("name: a\ndata: {format: folder, rot: x}\n", (), ("mix.yaml, line 2, data.rot", "'root'")),
+        ("name: a\nmutations: ['brightness(scale=-1)']\n", (), ("mix.yaml, line 2", "-1")),
+        ("name: a\n", ("--mutation", "brightness(scale=-1)"), ("mix.yaml, mutations[0] brightness.scale",)),
+        ("- 1\n", ("--seed", "3"), ("mix.yaml", "mapping")),
+    ],
+)
+def test_errors_name_the_study_that_was_given(
+    tmp_path: Path, study: str, more: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    data = "" if "data:" in study or study.startswith("-") else "data: {format: folder, root: .}\n"
+    (tmp_path / "mix.yaml").write_text(study + data)
+    write_image(tmp_path / "a.png", picture(0))
+    said = adverse_here(
+        "mutate", tmp_path / "mix.yaml", tmp_path / "out", "--mix", "clean=1,mutated=1", *more
+    )
+    said.expect(CANNOT_RUN, *words)
+    assert "study.yaml" not in said.text
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", [("out",), ("--sheet", "sheet.png")])
+def test_errors_name_the_data_that_was_given(here: Path, target: tuple[str, ...]) -> None:
+    where = [part if part.startswith("--") else here / part for part in target]
+    said = adverse_here("mutate", here, *where, "--mutation", "brightness(scale=-1)")
+    said.expect(CANNOT_RUN, f"{here}, mutations[0] brightness.scale")

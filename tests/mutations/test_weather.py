@@ -141,6 +141,29 @@ def test_spatter_is_the_formula(severity: int, channels: int) -> None:
     assert np.mean(np.abs(wanted - made) < 1.01) > 0.995  # thresholds can fall either way by rounding
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 2), (23, 17), (30, 90), (12, 131)])
+def test_rims_and_how_far_they_are(shape: tuple[int, int]) -> None:
+    smooth = ndimage.gaussian_filter(generator().standard_normal(shape), 1.5) * 250 + 128
+    thick = np.clip(smooth, 0, 255).astype(np.uint8)
+    thick[thick < 110] = 0
+    rims = cv2.Canny(thick, *weather.RIM_GRADIENTS) > 0
+    rows, columns = shape
+    wanted = np.full((rows + 4, columns + 4), 99, np.float32)
+    masks = [(-1, 0, 1.0), (0, -1, 1.0), (-1, -1, 1.4), (-1, 1, 1.4)]
+    masks += [(-2, -1, 2.1969), (-2, 1, 2.1969), (-1, -2, 2.1969), (-1, 2, 2.1969)]
+    places = list(np.ndindex(shape))
+    for turn, order in ((1, places), (-1, places[::-1])):  # Borgefors' two passes, in float32
+        for y, x in order:
+            ways = [wanted[y + 2 + turn * i, x + 2 + turn * j] + np.float32(cost) for i, j, cost in masks]
+            wanted[y + 2, x + 2] = 0 if rims[y, x] else min([wanted[y + 2, x + 2], *ways])
+    wanted = np.minimum(wanted[2:-2, 2:-2], 20)
+    made = weather.rim_distances(thick)
+    assert np.array_equal(made, wanted)
+    if rims.any():
+        theirs = cv2.distanceTransform((~rims).astype(np.uint8), cv2.DIST_L2, 5)
+        np.testing.assert_allclose(made, np.minimum(theirs, 20), atol=1e-3)
+
+
 def test_no_water_leaves_the_image() -> None:
     dry = weather.Splash(0.1, 0.01, 2, 0.9, 0.6, mud=False)
     image = photo()

@@ -77,8 +77,8 @@ def under_corruption(
     """Return P, mPC and rPC from the performance on clean data and in each (corruption, severity).
 
     All 15 x 5 cells must be there; others have no part in mPC. With `partial` and some missing, the mean
-    is taken over all cells given, whichever they are, and labelled as what it is. So is the mean of a system
-    that was `trained_on` some of the corruptions: the benchmark asks not to.
+    is over the corruptions given, each the mean of its cells, and labelled as what it is. So is the mean of a
+    system that was `trained_on` some of the corruptions: the benchmark asks not to.
 
     >>> cells = {(corruption, severity): 0.25 for corruption in CORRUPTIONS for severity in SEVERITIES}
     >>> found = under_corruption(0.5, cells, metric="AP")

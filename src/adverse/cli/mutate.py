@@ -254,14 +254,17 @@ def write_copies(
 
 def _as_study(source: Path, given: Mapping[str, Any]) -> StudyFile:
     """Return the study of a file, or one made up around a video or folder of images; `given` wins."""
-    from adverse.strict_yaml import read_yaml
-    from adverse.study.spec import study_from
+    from adverse.strict_yaml import YamlFile, read_yaml
+    from adverse.study.spec import StudyFile
 
     if source.is_dir() or _is_video(source):
         kind = "folder" if source.is_dir() else "video"
         data = {"format": kind, "root": str(source.resolve())}
-        study: dict[str, Any] = {"name": "mutate", "data": data}
+        made = YamlFile(source.resolve(), {"name": "mutate", "data": data}, {})
     else:
-        study = read_yaml(source).data
+        made = read_yaml(source)
     options = {key: value for key, value in given.items() if value}
-    return study_from({**study, **options}, source.resolve().parent)
+    if not options or not isinstance(made.data, dict):
+        return StudyFile(made)  # which says what is wrong with it
+    lines = {place: line for place, line in made.lines.items() if place and place[0] not in options}
+    return StudyFile(YamlFile(made.path, {**made.data, **options}, lines))

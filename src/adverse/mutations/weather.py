@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.mutations import area_kernels, motion, pixel_kernels, pixels
+from adverse.mutations import area_kernels, motion, pixel_kernels, pixels, rim_kernels
 from adverse.mutations.blur import smoothed
 from adverse.mutations.pixels import LUMA, colour_for
 from adverse.seeds import generator
@@ -28,6 +28,12 @@ WATER_COLOUR = (175, 238, 238)
 MUD_COLOUR = (63, 42, 20)
 MUD_EDGE = 0.8
 """Mud thinner than this is clear."""
+
+RIM_GRADIENTS = (50, 150)
+"""Changes of thickness, by Sobel's differences: above the second is a rim, and so is what is above the first
+and hangs together with it."""
+FAR_FROM_RIM_PX = 20
+"""Drops are lit alike where they are further from their rim than this."""
 
 
 class Flakes(NamedTuple):
@@ -138,13 +144,28 @@ def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
 def _drops(liquid: NDArray[np.float32], least: float) -> NDArray[np.float32]:
     """Return how much light each pixel's water adds, 0 to 1: brightest inside the rims, lit from one side."""
     thick = (_at_least(liquid, least) * np.float32(255)).astype(np.uint8)
-    inside = cv2.distanceTransform(cv2.bitwise_not(cv2.Canny(thick, 50, 150)), cv2.DIST_L2, 5)
-    near = cv2.blur(cv2.threshold(inside, 20, 20, cv2.THRESH_TRUNC)[1], (3, 3)).astype(np.uint8)
+    near = cv2.blur(rim_distances(thick), (3, 3)).astype(np.uint8)
     relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
     lit = cv2.blur(cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, relief), (3, 3))
     light = cv2.multiply(thick, lit, dtype=cv2.CV_32F).astype(np.float32, copy=False)
     light /= np.float32(max(light.max(), 1))
     return light
+
+
+def rim_distances(thick: Image) -> NDArray[np.float32]:
+    """Return how many pixels away the nearest rim is, where thickness changes sharply; at most 20.
+
+    >>> step = np.repeat(np.uint8([[0, 200]]), 4, axis=1)
+    >>> rim_distances(step)[0].tolist()
+    [3.0, 2.0, 1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+    """
+    rows, columns = thick.shape
+    rims = np.empty((rows + 2, columns + 2), np.uint8)
+    rim_kernels.mark_crests(thick, *RIM_GRADIENTS, rims)
+    rim_kernels.spread_strong(np.empty(thick.size, np.int64), rims)
+    near = np.empty((rows + 4, columns + 4), np.float32)
+    rim_kernels.rim_distances(rims, FAR_FROM_RIM_PX, near)
+    return near[2:-2, 2:-2]
 
 
 def _at_least(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:

@@ -14,9 +14,10 @@ from adverse.depth import usable
 from adverse.errors import StudyError, suggestion
 from adverse.mutations.contact_sheets import contact_sheet
 from adverse.plugins import bind
+from adverse.strict_yaml import YamlFile
 from adverse.study.export import export_job
 from adverse.study.frame_versions import moment_s
-from adverse.study.spec import StudyFile, study_from
+from adverse.study.spec import StudyFile
 from adverse.types import Dataset, Frame, Image
 
 SPARSE = 0.5
@@ -32,15 +33,22 @@ def study_of_data(source: Path, given: Mapping[str, Any]) -> StudyFile:
     targets = read_format(guessed.format, bound, where=str(source)).categories[:1]
     known = {key: value for key, value in {**given, "targets": list(targets)}.items() if value}
     study = {"name": "sheet", "data": data, **known}
-    file = study_from(study, Path.cwd())
+    file = _around(source, study)
     dataset, job = export_job(file)
     if not any("depth_m" in setting.needs for setting in job.settings):
         return file
     frame = _usable(dataset)
     if frame.depth_m is None and frame.right is not None and frame.camera and frame.camera.baseline_m:
-        return study_from({**study, "depth": {"from": "stereo"}}, Path.cwd())
+        return _around(source, {**study, "depth": {"from": "stereo"}})
     if frame.depth_m is not None and float(np.isfinite(frame.depth_m()).mean()) < SPARSE:
-        return study_from({**study, "depth": {"from": "laser"}}, Path.cwd())
+        return _around(source, {**study, "depth": {"from": "laser"}})
+    return file
+
+
+def _around(source: Path, study: Mapping[str, Any]) -> StudyFile:
+    """Check a study made up around data, which errors name; other paths are relative to where we are."""
+    file = StudyFile(YamlFile(source, dict(study), {}))
+    file.folder = Path.cwd()
     return file
 
 
