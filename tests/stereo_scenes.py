@@ -72,3 +72,22 @@ def haze_error(depth_m: Depth, truth_m: Depth) -> NDArray[np.floating]:
     """Return the error of the haze's transmission at each pixel."""
     error: NDArray[np.floating] = np.abs(np.exp(-BETA * depth_m) - np.exp(-BETA * truth_m))
     return error
+
+
+def flicker_px(one: VideoFrame, other: VideoFrame, made: Depth, then: Depth) -> NDArray[np.floating]:
+    """Return how much the error of disparity differs between two frames, at each pixel that stands still."""
+    camera, scale = one.camera, one.camera.fx * (one.camera.baseline_m or 0)
+    row, column = np.mgrid[0 : camera.height, 0 : camera.width]
+    still = (one.depth_m < 40) & ~one.person
+    z = np.where(still, one.depth_m, 1.0)
+    ray = np.stack([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, np.ones_like(z)], -1)
+    move = np.linalg.inv(other.pose) @ one.pose
+    x, y, depth_m = np.moveaxis(ray * z[..., None] @ move[:3, :3].T + move[:3, 3], -1, 0)
+    u = np.rint(x / depth_m * camera.fx + camera.cx).astype(np.int64)
+    v = np.rint(y / depth_m * camera.fy + camera.cy).astype(np.int64)
+    still &= (u >= 0) & (u < camera.width) & (v >= 0) & (v < camera.height)
+    u, v = u.clip(0, camera.width - 1), v.clip(0, camera.height - 1)
+    still &= np.abs(other.depth_m[v, u] / depth_m - 1) < 0.02  # else it is hidden there
+    first, second = scale / made - scale / one.depth_m, scale / then[v, u] - scale / other.depth_m[v, u]
+    flicker: NDArray[np.floating] = np.abs(first - second)[still]
+    return flicker

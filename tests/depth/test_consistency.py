@@ -14,8 +14,8 @@ from adverse import depth
 from adverse.depth.consistency import AGREE_PX
 from adverse.depth.dense import HOOD, HOOD_M
 from adverse.errors import DataError
-from adverse.types import Camera, Depth
-from stereo_scenes import VideoFrame, haze_error, orchard_video
+from adverse.types import Camera
+from stereo_scenes import flicker_px, haze_error, orchard_video
 
 
 @functools.cache
@@ -37,24 +37,6 @@ def neighbours(at: int) -> list[depth.Neighbour]:
 def consistent(at: int) -> depth.DenseDepth:
     frame = orchard_video()[at]
     return depth.consistent(frame.left, maps()[0][at], neighbours(at), frame.camera)
-
-
-def flicker_px(one: VideoFrame, other: VideoFrame, made: Depth, then: Depth) -> float:
-    """Return how much the error of disparity differs between two frames, over what stands still."""
-    camera, scale = one.camera, one.camera.fx * (one.camera.baseline_m or 0)
-    row, column = np.mgrid[0 : camera.height, 0 : camera.width]
-    still = (one.depth_m < 40) & ~one.person
-    z = np.where(still, one.depth_m, 1.0)
-    ray = np.stack([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, np.ones_like(z)], -1)
-    move = np.linalg.inv(other.pose) @ one.pose
-    x, y, depth_m = np.moveaxis(ray * z[..., None] @ move[:3, :3].T + move[:3, 3], -1, 0)
-    u = np.rint(x / depth_m * camera.fx + camera.cx).astype(np.int64)
-    v = np.rint(y / depth_m * camera.fy + camera.cy).astype(np.int64)
-    still &= (u >= 0) & (u < camera.width) & (v >= 0) & (v < camera.height)
-    u, v = u.clip(0, camera.width - 1), v.clip(0, camera.height - 1)
-    still &= np.abs(other.depth_m[v, u] / depth_m - 1) < 0.02  # else it is hidden there
-    first, second = scale / made - scale / one.depth_m, scale / then[v, u] - scale / other.depth_m[v, u]
-    return float(np.abs(first - second)[still].mean())
 
 
 def test_consistent_depth_flickers_less_and_people_who_walk_stay_sharp() -> None:
@@ -80,8 +62,8 @@ def test_consistent_depth_flickers_less_and_people_who_walk_stay_sharp() -> None
     before, after = (np.mean(error[name], axis=0) for name in ("alone", "consistent"))
     assert (after <= before * 1.001).all(), (before, after)
     pair = frames[1], frames[2]
-    steady = flicker_px(*pair, made[1].depth_m, made[2].depth_m)
-    assert steady < 0.9 * flicker_px(*pair, alone[1].depth_m, alone[2].depth_m)
+    steady = flicker_px(*pair, made[1].depth_m, made[2].depth_m).mean()
+    assert steady < 0.9 * flicker_px(*pair, alone[1].depth_m, alone[2].depth_m).mean()
 
 
 def flat(value_px: float, camera: Camera, *, level: int = 90) -> tuple[NDArray[np.uint8], depth.DenseDepth]:

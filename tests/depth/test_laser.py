@@ -110,7 +110,11 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "empty": ({"returns_m": np.full_like(sparse, np.nan), "image": pair.left}, "too few returns"),
         "millimetres": ({"returns_m": sparse * 1000, "image": pair.left}, "not in metres"),
         "kilometres": ({"returns_m": sparse / 1000, "image": pair.left}, "not in metres"),
-        "behind": ({"returns_m": negative, "image": pair.left}, "no depth"),
+        "behind": ({"returns_m": negative, "image": pair.left}, "0 pixels of 0 m, 40 behind.*NaN where no"),
+        "0 for none": (
+            {"returns_m": np.nan_to_num(sparse), "image": pair.left},
+            f"got: {np.isnan(sparse).sum()} pixels of 0 m, 0 behind",
+        ),
         "other size": ({"returns_m": sparse[1:], "image": pair.left}, "not of the image's size"),
         "points of two": ({"returns_m": sparse, "image": pair.left, "camera": pair.camera}, "wrong shape"),
         "on a line": ({"returns_m": line, "image": pair.left}, "on one line"),

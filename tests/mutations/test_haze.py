@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -91,3 +93,13 @@ def test_visibility_or_beta_but_not_both() -> None:
         mutations.haze(photo(), depth_m=depth_map(60, 80))
     with pytest.raises(MutationError, match="either visibility_m or beta"):
         mutations.haze(photo(), depth_m=depth_map(60, 80), visibility_m=10, beta=1)
+
+
+@pytest.mark.parametrize("width", [3, 5, 9])
+def test_a_thin_post_fades_before_what_is_far_but_not_before_the_sky(width: int) -> None:
+    black, post = np.zeros((41, 81, 3), np.uint8), abs(np.arange(81) - 40) <= width // 2
+    share = math.erf(width / 2 / 2 / math.sqrt(2))  # of a Gaussian of 2 pixels
+    for behind_m, mean_m in ((60.0, 13.5 * share + 60 * (1 - share)), (np.inf, 13.5)):
+        depth = np.tile(np.where(post, 13.5, behind_m), (41, 1)).astype(np.float32)
+        kept = 1 - mutations.haze(black, depth_m=depth, visibility_m=40.0)[20, 40, 0] / HAZE_COLOUR[0]
+        assert kept == pytest.approx(math.exp(-3.912 / 40 * mean_m), abs=0.01)

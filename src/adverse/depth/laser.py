@@ -143,15 +143,21 @@ def check_returns(sparse_m: Depth, image: Image, where: str) -> None:
             fix="Project the scan with the calibration of this image.",
         )
     depths = sparse_m[np.isfinite(sparse_m)]
-    if len(depths) < LEAST_RETURNS or (depths <= 0).any():
+    if len(depths) < LEAST_RETURNS:
         raise DataError(
-            "the scan has too few returns in the image"
-            if len(depths) < LEAST_RETURNS
-            else "a return has no depth",
+            "the scan has too few returns in the image",
             where=where,
-            got=f"{len(depths)} returns, {int((depths <= 0).sum())} of them not in front of the camera",
-            wanted=f"at least {LEAST_RETURNS}, each in front of the camera",
+            got=f"{len(depths)} returns",
+            wanted=f"at least {LEAST_RETURNS}",
             fix="Check that the scan is not empty and that the calibration turns it into the camera's frame.",
+        )
+    if (depths <= 0).any():
+        raise DataError(
+            "a return has no depth",
+            where=where,
+            got=f"{int((depths == 0).sum())} pixels of 0 m, {int((depths < 0).sum())} behind the camera",
+            wanted="metres in front of the camera, NaN where no return falls",
+            fix="Write NaN, not 0, where no return falls; if some are behind, check the calibration.",
         )
     middle = float(np.median(depths))
     if not NEAREST_M <= middle <= FARTHEST_M:
@@ -160,7 +166,7 @@ def check_returns(sparse_m: Depth, image: Image, where: str) -> None:
             where=where,
             got=f"half of the returns nearer than {middle:g}",
             wanted=f"metres: half of them nearer than something from {NEAREST_M:g} to {FARTHEST_M:g}",
-            fix="Give metres; millimetres are a thousand times as many.",
+            fix="Give metres; millimetres are a thousand times as many (PNG: see depth_scale_m).",
         )
 
 
