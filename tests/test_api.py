@@ -21,6 +21,9 @@ from adverse.analysis.headline import FAILED, headline
 from adverse.cli import main
 from adverse.errors import StudyError
 from adverse.report.answer import choices
+from adverse.report.page import page_tables
+from adverse.report.pictures import Looker
+from adverse.store.finished_run import finished as read_finished
 from adverse.study.engines import Stop
 from adverse.types import Detections, Image
 from analysis.test_results import run, write_images
@@ -158,6 +161,16 @@ def test_a_detector_that_always_fails_is_warned_of(study: Path, tmp_path: Path) 
     assert head[0].by_sut["bright"] != FAILED
     best = best_sut(failed.summary, "image/ROC_A", "identity")
     assert best is None or best.equals == ("bright",)
+    tables = page_tables(Looker(read_finished(failed.path)), failed.summary)
+    assert tables.adr is not None
+    for table in (*tables.levels, tables.adr):
+        place = table.headings.index("broken")
+        assert {row[place] for row in table.texts()} == {"failed"}, table.name
+    mine = next(table for table in tables.plain if table.name.endswith("broken"))
+    assert {text for row in mine.texts() for text in row[1:]} == {"failed"}
+    numbers = ("robust_area", "adr", "recall", "false_positives_per_image", "robust_area_high")
+    twins = [row for table in tables.all() for row in table.data() if row.get("sut") == "broken"]
+    assert {row[name] for row in twins for name in numbers if name in row} == {None}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,6 +29,7 @@ from adverse.analysis.failures import (
 from adverse.data.images import write_image
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.store.tables import FAULT
 
 GROUPS = {"blur": "mild", "haze": "mild", "a": "severe", "b": "severe", "c": "severe", "night": "severe"}
 STORE = cast(Store, SimpleNamespace(run=SimpleNamespace(visual_change=None), groups=GROUPS))
@@ -132,6 +134,23 @@ def test_every_failure_is_one_and_the_worst_of_its_log(store: Store) -> None:
             ]
             assert len(chosen) == min(PER_LOG, len(mine))
             np.testing.assert_allclose(chosen, mine[: len(chosen)])
+
+
+def test_an_image_on_which_the_sut_failed_is_no_failure_to_see(store: Store) -> None:
+    """A crash says nothing of what the SUT sees: it is counted as a fault, and shows nobody missed."""
+    one = sut_detections(store, "bright")
+    rows = sut_failures(store, one, required(store, "bright"))
+    setting, frame = rows[0]["setting"], rows[0]["frame"]
+    matched = one.settings[setting]
+    status = matched.answers.status.copy()
+    status[matched.answers.frame == store.frames.ids.index(frame)] = FAULT
+    crashed = replace(matched, answers=replace(matched.answers, status=status))
+    after = sut_failures(
+        store, replace(one, settings={**one.settings, setting: crashed}), required(store, "bright")
+    )
+    places = [{(row["setting"], row["frame"]) for row in found} for found in (rows, after)]
+    assert (setting, frame) not in places[1]
+    assert places[0] - {(setting, frame)} <= places[1]
 
 
 def required(store: Store, sut: str) -> Any:

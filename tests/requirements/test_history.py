@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 from pathlib import Path
@@ -15,7 +16,9 @@ import adverse
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.history import history_lines, history_table
-from adverse.requirements.history import history
+from adverse.requirements.history import _differs, history
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.study import provenance
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from browsing import barriers_of
@@ -53,6 +56,36 @@ def test_figures_are_those_of_the_runs_in_the_order_of_their_ends(runs: list[Pat
         assert point.value == row["robust_area"]
         assert point.interval is None or point.interval.plain() == row["robust_area_interval"]
     assert [point.differs for point in found.points] == [("other data",), (), ()]
+
+
+def changed(store: Store, *path: str, to: object) -> Store:
+    """Return a run whose manifest says something else."""
+    other = copy.copy(store)
+    other._manifest = copy.deepcopy(store._manifest)
+    other.__dict__.pop("run", None)  # read from the manifest once
+    place = other._manifest
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = to
+    return other
+
+
+def test_what_a_run_differs_in_from_the_newest_is_said(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the files hold: moved data are the same, relabelled data are not."""
+    newest = finished(runs[0])
+    setting = next(name for name in newest.groups if name != newest.run.baseline.id)
+    moved = changed(newest, "data", "fingerprint", to="elsewhere")
+    truth = changed(newest, "data", "annotations", to={"truth.json": "other boxes"})
+    code = changed(newest, "settings", setting, "code", to=["another version"])
+    free = changed(newest, "statistics", "truth", to={"sut": "keen", "score": 0.5})
+    noise = changed(newest, "study", "noise", to="shared")
+    said = [tuple(_differs(run, newest)) for run in (moved, code, free, noise)]
+    assert said == [(), ("other mutations",), ("another truth",), ("another seed",)]
+    monkeypatch.setattr(truth, "_frames_and_truth", lambda: "other rows")
+    assert tuple(_differs(truth, newest)) == ("other data",)
+    assert not moved.changes_since(newest)
 
 
 def test_any_measure_of_the_gate_can_be_followed(runs: list[Path]) -> None:

@@ -50,11 +50,13 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     from which detections count at `fpr_max` (None: all do), `log_frame` the frame's place in its log.
     `overlap_after` is the most that such a detection overlaps the person (IoU): above 0 something is seen
     there, but the box is too far off. People at whom nothing points any more come first. `distance_m` is
-    that from the camera on the ground, None where positions or poses are not known.
+    that from the camera on the ground, None where positions or poses are not known. Frames on which the SUT
+    gave no answer show nothing of what it sees, and are none of these.
     """
     frames, truth, fpr_max = store.frames, store.truth, store.run.fpr_max
     rates = [required[name].to_numpy() for name in ("before", "after")]
     failed = np.flatnonzero((rates[0] <= fpr_max) & (rates[1] > fpr_max))
+    failed = failed[_answered(store, detections, required.take(pa.array(failed)))]
     table, before, after = required.take(pa.array(failed)), rates[0][failed], rates[1][failed]
     images = max(1, int((~frames.test).sum()) or int(frames.test.sum()))
     orders = np.log10(np.clip(after, 1 / images, UNDETECTABLE)) - np.log10(np.maximum(before, 1 / images))
@@ -105,6 +107,17 @@ def _truth_rows(store: Store, table: pa.Table) -> NDArray[np.int64]:
     wanted = frame.astype(np.int64) * most + table["object"].to_numpy()
     rows: NDArray[np.int64] = order[np.searchsorted(known[order], wanted)]
     return rows
+
+
+def _answered(store: Store, detections: SutDetections, table: pa.Table) -> NDArray[np.bool_]:
+    """Tell of each row (setting, frame) whether the SUT answered there, and did not fail."""
+    frame = pc.index_in(table["frame"], value_set=pa.array(store.frames.ids, pa.string())).to_numpy()
+    names = np.array(table["setting"].to_pylist(), np.str_)
+    answered = np.zeros(len(names), np.bool_)
+    for setting in dict.fromkeys(names.tolist()):
+        mine = names == setting
+        answered[mine] = detections.fault_free(setting)[frame[mine]]
+    return answered
 
 
 def _scores_before(

@@ -31,6 +31,8 @@ MUST_AGREE = {
     "robot": "the robot",
     "sensitivity": "the sensitivity levels",
 }
+DATA_CHANGES = ("the annotations changed", "the data options changed")
+"""What is not so where only the place of the files changed."""
 NAMED = 3
 
 
@@ -250,10 +252,13 @@ def _contents(store: Store) -> dict[str, str]:
 def _notes(
     first: Store, second: Store, settings: Mapping[str, str | None], suts: Sequence[tuple[str, str]]
 ) -> list[str]:
+    same_data = first.same_data(second)
     words = [
         change
         for change in second.changes_since(first)
-        if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
+        if not change.endswith((" is new", " is gone"))
+        and change != "the statistics settings changed"
+        and not (change in DATA_CHANGES and same_data)
     ]
     words += _evaluated_otherwise(first.run, second.run, suts)
     read = {store.run.localizer for store in (first, second)} - {None}

@@ -8,6 +8,7 @@ from typing import Any
 from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
+from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Row, Table, setting_cell
@@ -137,13 +138,24 @@ def _lines(rows: Sequence[Row], cells: Any) -> tuple[tuple[tuple[Cell, ...], ...
 def _brief(row: Row | None) -> Cell:
     """Return recall and false positives per image in one cell."""
     if row is None or row["recall"] is None:
-        return Cell(None, "-" if row is None else "insufficient", tone="soft")
+        return Cell(None, "-" if row is None else _undefined(row), tone="soft")
     return Cell(
         row["recall"], f"{row['recall']:.2f} {row['false_positives_per_image']:5.2f}", marks=_marks(row)
     )
 
 
+def _undefined(row: Row) -> str:
+    """Say in a word why a row has no figure.
+
+    >>> _undefined({"status": "failed"}), _undefined({"status": "ok"})
+    ('failed', 'insufficient')
+    """
+    return FAILED if row["status"] == FAILED else "insufficient"
+
+
 def _cell(row: Row, name: str) -> Cell:
+    if row["status"] == FAILED:
+        return Cell(None, FAILED, note="the SUT failed on every image", tone="soft")
     if row[name] is None:
         nothing = (
             "nothing was detected" if name == "precision" and row["truths"] else "there is nothing to detect"

@@ -15,6 +15,7 @@ from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
+from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell
@@ -354,7 +355,8 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
     if row is None:
         return Cell(None, note="not run")
     if row[value] is None:
-        note = f"{row['status']}: the data cannot answer this"
+        why = "the SUT failed on every image" if row["status"] == FAILED else "the data cannot answer this"
+        note = f"{row['status']}: {why}"
         return Cell(None, str(row["status"]), note=note, tone="soft")
     marks = ("*" if row["faults"] else "") + ("?" if row["status"] == "incomplete" else "")
     left = math.nan if row[share] is None else row[share]

@@ -9,6 +9,7 @@ from adverse.analysis.detection_range import LEAST_PEOPLE, STEP_M, WANTED
 from adverse.analysis.headline import headline, headline_levels, setting_names
 from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
+from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
 from adverse.report.plain_tables import operating_words
 from adverse.report.table import Cell, Column, Row, Table
@@ -102,6 +103,8 @@ def _table(
 
 
 def _recall(row: Mapping[str, Any] | None) -> Cell:
+    if row is not None and row["status"] == FAILED:
+        return Cell(None, FAILED, tone="soft", note="the SUT failed on every image")
     if row is None or row["recall"] is None:
         return Cell(None, "insufficient", tone="soft", note="nobody of them in the frames that could be used")
     interval = row["recall_interval"]
@@ -153,7 +156,8 @@ ENDS = {
 
 def _range(row: Mapping[str, Any] | None) -> Cell:
     if row is None or row["range_m"] is None:
-        return Cell(None, "insufficient", tone="soft", marks="" if row is None else _marks(row))
+        why = FAILED if row is not None and row["status"] == FAILED else "insufficient"
+        return Cell(None, why, tone="soft", marks="" if row is None else _marks(row))
     reach = interval_or_reason(row["range_m_interval"], ".1f", " m")
     speed, why = row["safe_speed_mps"], row["no_speed"]
     few = "~" if row["range_m_interval"]["status"] == FEW_LOGS else ""

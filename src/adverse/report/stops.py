@@ -14,6 +14,7 @@ from adverse.analysis.loop import EXAMPLE_SENSITIVITY, Stops, quantiles, read_st
 from adverse.analysis.results import Summary
 from adverse.curves.interval import interval_cells
 from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize, round_ticks
+from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import summary_interval
 from adverse.report.table import Cell, Table, columns, setting_cell
 from adverse.store.read import Store
@@ -60,6 +61,8 @@ def stop_figures(
     """Yield for every level that drives and every SUT: lateness, clearance, speed at the safety radius."""
     robot = summary.data.get("robot") or {}
     for stops in read_stops(store) if robot else ():
+        if stops.sut in summary.failed_everywhere:
+            continue
         svg = stop_chart(stops, robot).svg()
         most = max(len(values[0]) for values in stops.measured.values())
         dots = "a log" if most <= FEW_LOGS else "a log outside of 5 % to 95 %"
@@ -193,6 +196,9 @@ STOP_COLUMNS = (
 
 
 def _stop_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    if row["status"] == FAILED:
+        nothing = Cell(None, FAILED, tone="soft", note="the SUT failed on every image")
+        return (setting_cell(row["setting"]), Cell(row["logs"]), *[nothing] * (len(STOP_COLUMNS) - 2))
     return (
         setting_cell(row["setting"]),
         Cell(row["logs"]),

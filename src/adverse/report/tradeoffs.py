@@ -203,7 +203,11 @@ def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
     ends = store.run.sensitivity.lowest, store.run.sensitivity.highest
     left_out = left_out_frames(store)
     for level, group in groupby(read_curves(store), key=lambda read: read.level):
-        runs = [read for read in group if store.run.baseline.id in read.curves]
+        runs = [
+            read
+            for read in group
+            if store.run.baseline.id in read.curves and read.sut not in summary.failed_everywhere
+        ]
         words = level_words(summary, level)
         charts = [] if len(runs) < 2 else [_all_suts(store.run.baseline.id, level, runs, words)]
         for read in runs:

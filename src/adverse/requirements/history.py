@@ -28,8 +28,9 @@ DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classificat
 """What is shown of a run of each task, unless a measure is given."""
 
 
-EVALUATION = ("targets", "robot", "localizer", "fpr_max", "operating_points", "sensitivity")
+EVALUATION = ("targets", "robot", "localizer", "localize_on", "fpr_max", "operating_points", "sensitivity")
 """What of a run decides how its detections are evaluated."""
+SEEDS = ("the seed changed", "the noise of random mutations changed")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def history(
     stores.sort(key=lambda store: store.run.provenance.finished or "")
     newest = stores[-1]
     rule = _rule(stores, measure, level, setting, suts)
-    points = [point for store in stores for point in _points(store, rule, newest.run)]
+    points = [point for store in stores for point in _points(store, rule, newest)]
     return History(rule, tuple(points))
 
 
@@ -147,10 +148,10 @@ def _tells(stores: Sequence[Store], measure: str, level: str | None) -> bool:
     )
 
 
-def _points(store: Store, rule: Rule, newest: Run) -> Iterator[HistoryPoint]:
+def _points(store: Store, rule: Rule, newest: Store) -> Iterator[HistoryPoint]:
     run, summary = store.run, read_summary(store)
     figures = RunFigures(store, summary=summary)
-    differs = tuple(_differs(run, newest))
+    differs = tuple(_differs(store, newest))
     for sut in rule.sut or store.suts:
         there = sut in store.suts
         for figure in figures.figures(rule.model_copy(update={"sut": (sut,)})):
@@ -173,13 +174,20 @@ def _why(summary: Summary, sut: str) -> str:
     return "it failed on every image" if sut in summary.failed_everywhere else ""
 
 
-def _differs(run: Run, newest: Run) -> Iterator[str]:
-    if run.data.fingerprint != newest.data.fingerprint:
+def _differs(store: Store, newest: Store) -> Iterator[str]:
+    changes = newest.changes_since(store)
+    if not store.same_data(newest):
         yield "other data"
-    mutations, others = ({setting.id for setting in one.mutations} for one in (run, newest))
-    if mutations != others:
+    if _reference(store.run) != _reference(newest.run):
+        yield "another truth"
+    if any(change.startswith("mutation ") for change in changes):
         yield "other mutations"
-    if run.seed != newest.seed:
+    if any(change in SEEDS for change in changes):
         yield "another seed"
-    if any(getattr(run, name) != getattr(newest, name) for name in EVALUATION):
+    if any(getattr(store.run, name) != getattr(newest.run, name) for name in EVALUATION):
         yield "evaluated in another way"
+
+
+def _reference(run: Run) -> tuple[str, float] | None:
+    """Return whose clean answers stand in for a truth, in which version; None where there are annotations."""
+    return None if run.truth is None else (run.sut(run.truth.sut).fingerprint, run.truth.score)

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from adverse.content import digest
 from adverse.errors import AdverseError, StoreError
 from adverse.store.folder import RunFolder, refuse_other_format
 from adverse.store.queries import DetectionFiles
@@ -53,6 +54,8 @@ from adverse.store.tables import (
 )
 from adverse.types import Task
 
+DATA = ("format", "options", "fingerprint", "annotations")
+"""What the manifest says of the data; the same in both of two runs, they are of the same data."""
 CONFIDENCE = 0.95
 
 
@@ -174,6 +177,17 @@ class Store:
     def changes_since(self, earlier: Store) -> list[str]:
         """Say what is different from an earlier run."""
         return differences(earlier._manifest, self._manifest)
+
+    def same_data(self, other: Store) -> bool:
+        """Tell whether both runs hold the same frames and truth of the same files, wherever these lie."""
+        if all(self._manifest["data"][key] == other._manifest["data"][key] for key in DATA):
+            return True
+        first, second = (sorted(store.folder.read_inputs().values()) for store in (self, other))
+        return first == second and self._frames_and_truth() == other._frames_and_truth()
+
+    def _frames_and_truth(self) -> str:
+        tables = (pq.read_table(path) for path in (self.folder.frames, self.folder.truth))
+        return digest(*(repr(row) for table in tables for row in table.to_pylist()))
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ def test_a_segmenter(tmp_path: Path, guest_of: Callable[[Path], TestClient], kep
     for kind, array in (("images", image), ("labels", (image[..., 0] > 0).astype(np.uint8))):
         (tmp_path / "data" / "log" / kind).mkdir(parents=True)
         write_image(tmp_path / "data" / "log" / kind / "0.png", array)
+        nothing = array if kind == "images" else np.full_like(array, 9)  # no pixel of a class with a name
+        write_image(tmp_path / "data" / "log" / kind / "1.png", nothing)
     (tmp_path / "data" / "pixel_classes.json").write_text(json.dumps({"0": "dark", "1": "light"}))
     study = {
         "name": "pixels",
@@ -65,8 +67,10 @@ def test_a_segmenter(tmp_path: Path, guest_of: Callable[[Path], TestClient], kep
     assert scores[0] == {"mean iou": "1.000", "pixel accuracy": "1.000", "dark": "1.000", "light": "1.000"}
     assert scores[1] == {"mean iou": "0.250", "pixel accuracy": "0.500", "dark": "0.500", "light": "0.000"}
     grid = guest.get("/grid.json").json()
-    assert [(tile["lowest"], tile["fall"]) for tile in grid["tiles"]] == [(0.25, 0.75)]
-    assert grid["tiles"][0]["words"] == "mean IoU 0.250, -0.750"
+    tiles = [(tile["lowest"], tile["fall"], tile["words"]) for tile in grid["tiles"]]
+    assert tiles == [(0.25, 0.75, "mean IoU 0.250, -0.750"), (None, 0.0, "mean IoU not defined")]
+    lowest = guest.get("/grid.json", params={"sort": "score"}).json()["tiles"]
+    assert [tile["lowest"] for tile in lowest] == [0.25, None]
     assert [show["name"] for show in grid["choices"]["show"]] == ["all", "trouble"]
     assert guest.get(grid["tiles"][0]["thumbnail"]).headers["content-type"] == "image/jpeg"
     text = guest.get("/explore").text

@@ -158,7 +158,9 @@ def _row_words(task: str, row: Mapping[str, Any]) -> str:
     if row["status"] != "ok":
         return "the SUT failed" if row["status"] == "fault" else "left out of the results"
     if task == "segmentation":
-        return f"mean IoU {row['lowest'] or 0:.3f}" + (f", {-row['fall']:+.3f}" if row["fall"] else "")
+        if row["lowest"] is None:
+            return "mean IoU not defined"
+        return f"mean IoU {row['lowest']:.3f}" + (f", {-row['fall']:+.3f}" if row["fall"] else "")
     if task == "classification":
         return "right" if row["hits"] else "wrong, right before" if row["lost"] else "wrong"
     parts = [f"{row['hits']} of {row['objects']} found" if row["objects"] else "nobody here"]

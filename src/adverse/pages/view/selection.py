@@ -54,7 +54,7 @@ ROWS = """SELECT f.setting, f.frame, f.status, f.false_positives, f.surest_false
             count(*) FILTER (NOT o.found) AS missed,
             count(*) FILTER (o.found_before AND NOT o.found) AS lost,
             max(coalesce(o.score_before, 0) - coalesce(o.score, 0)) AS fall,
-            min(coalesce(o.score, 0)) FILTER ({lowest}) AS lowest
+            min({score}) FILTER ({lowest}) AS lowest
         FROM objects o {members} GROUP BY o.setting, o.frame
     ) p ON p.setting = f.setting AND p.frame = f.frame
     WHERE {mutation}"""
@@ -119,10 +119,12 @@ class Selections:
         self.tables = lru_cache(SUTS)(self._tables)
         self.slices = self._slices()
         measured = self._query("frames", "SELECT count(visual_change) AS n FROM read_parquet($path)")
-        detects, finds = run.detection, run.store.task != "segmentation"
+        detects, self.finds = run.detection, run.store.task != "segmentation"
         self.measured = bool(measured["n"][0].as_py())
         self.shows = [
-            name for name in SHOWS if name in ("all", "trouble") or (detects if name == "false" else finds)
+            name
+            for name in SHOWS
+            if name in ("all", "trouble") or (detects if name == "false" else self.finds)
         ]
         self.sorts = [
             name for name in SORTS if (self.measured or name != "change") and (detects or name != "false")
@@ -153,7 +155,10 @@ class Selections:
         mutation = "f.setting > 0" if every else "f.setting = $setting"
         names = {} if every else {"setting": self.settings.index(selection.mutation)}
         rows = ROWS.format(
-            lowest=LOWEST.get(selection.show, "TRUE"), members="" if whole else MEMBERS, mutation=mutation
+            score="coalesce(o.score, 0)" if self.finds else "o.score",
+            lowest=LOWEST.get(selection.show, "TRUE"),
+            members="" if whole else MEMBERS,
+            mutation=mutation,
         )
         wanted = f"{SHOWS[selection.show]} AND {'TRUE' if whole else OF_SLICE}"
         sql = f"SELECT * FROM ({rows}) WHERE {wanted} ORDER BY {SORTS[selection.sort]}, frame, setting"  # noqa: S608
