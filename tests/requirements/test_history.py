@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -15,7 +17,10 @@ import adverse
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.history import history_lines, history_table
-from adverse.requirements.history import history
+from adverse.requirements.history import _differs, history
+from adverse.requirements.rules import Rule
+from adverse.store.finished_run import finished
+from adverse.store.run import RunData
 from adverse.study import provenance
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from browsing import barriers_of
@@ -53,6 +58,42 @@ def test_figures_are_those_of_the_runs_in_the_order_of_their_ends(runs: list[Pat
         assert point.value == row["robust_area"]
         assert point.interval is None or point.interval.plain() == row["robust_area_interval"]
     assert [point.differs for point in found.points] == [("other data",), (), ()]
+
+
+def test_runs_differ_by_what_their_figure_rests_on(runs: list[Path]) -> None:
+    """Not by where the data lie, nor by other SUTs, nor by mutations that the figure is not of."""
+    newest = finished(runs[0])
+    run, suts = newest.run, newest.suts
+    inputs = newest.folder.read_inputs()
+    point = run.operating_points["keen"]
+
+    def differs(
+        setting: str | None = "clean", files: dict[str, str] | None = None, **changes: Any
+    ) -> list[str]:
+        folder = SimpleNamespace(read_inputs=lambda: inputs if files is None else files)
+        other: Any = SimpleNamespace(run=replace(run, **changes), folder=folder, suts=suts)
+        measure = {"measure": "recall", "setting": setting} if setting else {"measure": "faults"}
+        return list(_differs(other, newest, Rule(**measure)))  # type: ignore[arg-type]
+
+    def truth(folder: str, end: str = "") -> RunData:
+        files = {f"{folder}/{Path(path).name}": sha256 + end for path, sha256 in run.data.annotations.items()}
+        return replace(run.data, annotations=files, fingerprint="of other paths")
+
+    elsewhere = {path.replace("data12", "moved"): sha256 for path, sha256 in inputs.items()}
+    assert elsewhere.keys().isdisjoint(inputs)
+    assert differs(files=elsewhere, data=truth("/moved")) == []
+    assert differs(data=truth("/moved", "changed")) == ["other data"]
+    assert differs(files=dict.fromkeys(inputs, "other")) == ["other data"]
+    assert differs(operating_points={"keen": point, "another": point}) == []
+    assert differs(operating_points={"keen": replace(point, sensitivity=0.3)}) == ["evaluated in another way"]
+    kept = run.settings[:2]
+    for setting, words in (
+        ("clean", []),
+        (kept[1].id, []),
+        ("Any", ["other mutations"]),
+        (None, ["other mutations"]),
+    ):
+        assert differs(setting, settings=kept) == words
 
 
 def test_any_measure_of_the_gate_can_be_followed(runs: list[Path]) -> None:

@@ -20,7 +20,6 @@ from adverse.requirements.rules import LIMIT, NEEDS, REQUIREMENTS, Rule
 from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
-from adverse.store.run import Run
 from adverse.text import CLEAN, setting_id
 
 MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT))
@@ -28,8 +27,8 @@ DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classificat
 """What is shown of a run of each task, unless a measure is given."""
 
 
-EVALUATION = ("targets", "robot", "localizer", "fpr_max", "operating_points", "sensitivity")
-"""What of a run decides how its detections are evaluated."""
+EVALUATION = ("targets", "robot", "localizer", "fpr_max", "sensitivity")
+"""What of a run decides how its detections are evaluated, beside the operating point of each SUT."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def history(
     stores.sort(key=lambda store: store.run.provenance.finished or "")
     newest = stores[-1]
     rule = _rule(stores, measure, level, setting, suts)
-    points = [point for store in stores for point in _points(store, rule, newest.run)]
+    points = [point for store in stores for point in _points(store, rule, newest)]
     return History(rule, tuple(points))
 
 
@@ -147,10 +146,10 @@ def _tells(stores: Sequence[Store], measure: str, level: str | None) -> bool:
     )
 
 
-def _points(store: Store, rule: Rule, newest: Run) -> Iterator[HistoryPoint]:
+def _points(store: Store, rule: Rule, newest: Store) -> Iterator[HistoryPoint]:
     run, summary = store.run, read_summary(store)
     figures = RunFigures(store, summary=summary)
-    differs = tuple(_differs(run, newest))
+    differs = tuple(_differs(store, newest, rule))
     for sut in rule.sut or store.suts:
         there = sut in store.suts
         for figure in figures.figures(rule.model_copy(update={"sut": (sut,)})):
@@ -173,13 +172,24 @@ def _why(summary: Summary, sut: str) -> str:
     return "it failed on every image" if sut in summary.failed_everywhere else ""
 
 
-def _differs(run: Run, newest: Run) -> Iterator[str]:
-    if run.data.fingerprint != newest.data.fingerprint:
+def _differs(store: Store, newest: Store, rule: Rule) -> Iterator[str]:
+    run, last = store.run, newest.run
+    if _data(store) != _data(newest):
         yield "other data"
-    mutations, others = ({setting.id for setting in one.mutations} for one in (run, newest))
-    if mutations != others:
+    mutations, others = ({setting.id for setting in one.mutations} for one in (run, last))
+    if mutations != others and rule.setting not in (CLEAN, *(mutations & others)):
         yield "other mutations"
-    if run.seed != newest.seed:
+    if run.seed != last.seed:
         yield "another seed"
-    if any(getattr(run, name) != getattr(newest, name) for name in EVALUATION):
+    shared = run.operating_points.keys() & last.operating_points.keys() & set(rule.sut or store.suts)
+    if any(getattr(run, name) != getattr(last, name) for name in EVALUATION) or any(
+        run.operating_points[sut] != last.operating_points[sut] for sut in shared
+    ):
         yield "evaluated in another way"
+
+
+def _data(store: Store) -> tuple[object, ...]:
+    """Return what the images and annotations are by content, wherever they lie, and how many of them count."""
+    data = store.run.data
+    annotations = sorted((Path(path).name, sha256) for path, sha256 in data.annotations.items())
+    return sorted(store.folder.read_inputs().values()), annotations, data.frames
