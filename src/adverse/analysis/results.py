@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -60,6 +60,20 @@ IN_SUMMARY = (
     "visual_change",
 )
 """Further tables that summary.json holds too."""
+FIGURES = (
+    "families",
+    "means",
+    "expected",
+    "adr",
+    "plain_metrics",
+    "slices",
+    "detection_range",
+    "metrics",
+    "relations",
+)
+"""Those of them whose numbers are figures of a SUT, which one that failed on every image has none of."""
+FAILED = "failed"
+"""The status of a figure that is null because its SUT failed on every image."""
 OPTIONAL = (
     "slices.csv",
     "outstanding_slices.csv",
@@ -253,7 +267,9 @@ def run_results(
         "visual_change": visual_change_rows(store),
     }
     lists |= {name: rows for name, rows in beside.items() if rows}
+    lists |= {name: _withheld(lists[name], answered) for name in FIGURES if name in lists}
     summary = {**_summary(store, counts, done), **rankings(ranked), **_descriptions(levels, metrics)}
+    summary["rows"] = _withheld(summary["rows"], answered)
     summary["failures"] = failure_rows(store, failures)
     summary |= _violations(relations, done)
     summary |= predictions(store.run, lists["adr"])
@@ -365,7 +381,8 @@ def _renamed(data: dict[str, Any], rename: Callable[[Sequence[Any]], list[Any]])
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
     troubles, failed = store.troubles(), store.failed_attempts()
-    rows = [row.plain() for row in score_task(store)]
+    answered = {row["sut"] for row in counts if row["status"] == "ok"}
+    rows = _withheld([row.plain() for row in score_task(store)], answered)
     summary = {
         "study": store.run.name,
         "task": store.task,
@@ -386,6 +403,25 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         summary["visual_change"] = seen
         files["visual_change.csv"] = csv_bytes(seen)
     return _results(summary, troubles, failed, files)
+
+
+def _withheld(rows: Sequence[Mapping[str, Any]], answered: Collection[str]) -> list[dict[str, Any]]:
+    """Return rows of figures, those of SUTs that never answered as null with the status `failed`.
+
+    >>> _withheld([{"sut": "a", "recall": 0.0, "frames": 9, "status": "ok"}], answered={"b"})
+    [{'sut': 'a', 'recall': None, 'frames': 9, 'status': 'failed'}]
+    """
+    return [dict(row) if row["sut"] in answered else _nothing(row) for row in rows]
+
+
+def _nothing(row: Mapping[str, Any]) -> dict[str, Any]:
+    nulls: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, float) or name.endswith("_interval"):
+            nulls[name] = None
+        elif name == "scores":
+            nulls[name] = dict.fromkeys(value)
+    return {**row, **nulls, **({"status": FAILED} if "status" in row else {})}
 
 
 def _lists(done: Sequence[SutResults], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

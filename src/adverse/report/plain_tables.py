@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.plain_metrics import PLAIN_METRICS
-from adverse.analysis.results import Summary
+from adverse.analysis.results import FAILED, Summary
 from adverse.analysis.tables import flat_row
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import marked_name
@@ -137,13 +137,16 @@ def _lines(rows: Sequence[Row], cells: Any) -> tuple[tuple[tuple[Cell, ...], ...
 def _brief(row: Row | None) -> Cell:
     """Return recall and false positives per image in one cell."""
     if row is None or row["recall"] is None:
-        return Cell(None, "-" if row is None else "insufficient", tone="soft")
+        words = "-" if row is None else FAILED if row["status"] == FAILED else "insufficient"
+        return Cell(None, words, tone="soft")
     return Cell(
         row["recall"], f"{row['recall']:.2f} {row['false_positives_per_image']:5.2f}", marks=_marks(row)
     )
 
 
 def _cell(row: Row, name: str) -> Cell:
+    if row["status"] == FAILED:
+        return Cell(None, FAILED, note="the SUT failed on every image", tone="soft")
     if row[name] is None:
         nothing = (
             "nothing was detected" if name == "precision" and row["truths"] else "there is nothing to detect"

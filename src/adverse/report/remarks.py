@@ -101,7 +101,7 @@ def troubles(summary: Summary) -> list[str]:
 
 def _marks_explained(summary: Summary) -> list[str]:
     lines = []
-    if any(counts["fault"] for counts in summary.data["counts"].values()):
+    if any(counts["fault"] and counts["ok"] for counts in summary.data["counts"].values()):
         lines.append("* in a table: the SUT failed on some of the images behind the figure")
     if any(map(retried_mark, summary.data["counts"].values())):
         lines.append(MARK_WORDS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.fault_rates import retried_mark
-from adverse.analysis.results import Summary
+from adverse.analysis.results import FAILED, Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.unseen import ALONE
 from adverse.curves.detection_rates import REFERENCES
@@ -354,7 +354,8 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
     if row is None:
         return Cell(None, note="not run")
     if row[value] is None:
-        note = f"{row['status']}: the data cannot answer this"
+        why = "the SUT failed on every image" if row["status"] == FAILED else "the data cannot answer this"
+        note = f"{row['status']}: {why}"
         return Cell(None, str(row["status"]), note=note, tone="soft")
     marks = ("*" if row["faults"] else "") + ("?" if row["status"] == "incomplete" else "")
     left = math.nan if row[share] is None else row[share]

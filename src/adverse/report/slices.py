@@ -7,7 +7,7 @@ from typing import Any
 
 from adverse.analysis.detection_range import LEAST_PEOPLE, STEP_M, WANTED
 from adverse.analysis.headline import headline, headline_levels, setting_names
-from adverse.analysis.results import Summary
+from adverse.analysis.results import FAILED, Summary
 from adverse.analysis.tables import flat_row
 from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
 from adverse.report.plain_tables import operating_words
@@ -102,6 +102,8 @@ def _table(
 
 
 def _recall(row: Mapping[str, Any] | None) -> Cell:
+    if row is not None and row["status"] == FAILED:
+        return Cell(None, FAILED, tone="soft", note="the SUT failed on every image")
     if row is None or row["recall"] is None:
         return Cell(None, "insufficient", tone="soft", note="nobody of them in the frames that could be used")
     interval = row["recall_interval"]

@@ -189,7 +189,7 @@ def _differs(store: Store, newest: Store, rule: Rule) -> Iterator[str]:
 
 
 def _data(store: Store) -> tuple[object, ...]:
-    """Return what the images and annotations are by content, wherever they lie, and how many of them count."""
+    """Return what the images and annotations are by content, wherever they lie, and how many count."""
     data = store.run.data
     annotations = sorted((Path(path).name, sha256) for path, sha256 in data.annotations.items())
     return sorted(store.folder.read_inputs().values()), annotations, data.frames
