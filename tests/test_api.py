@@ -17,12 +17,14 @@ from PIL import Image as PillowImage
 
 import adverse
 from adverse.analysis.choices import best_sut
+from adverse.analysis.compare import compare
 from adverse.analysis.headline import FAILED, headline
 from adverse.cli import main
 from adverse.errors import StudyError
 from adverse.report.answer import choices
 from adverse.report.page import page_tables
 from adverse.report.pictures import Looker
+from adverse.report.tradeoffs import figures
 from adverse.store.finished_run import finished as read_finished
 from adverse.study.engines import Stop
 from adverse.types import Detections, Image
@@ -171,6 +173,20 @@ def test_a_detector_that_always_fails_is_warned_of(study: Path, tmp_path: Path) 
     numbers = ("robust_area", "adr", "recall", "false_positives_per_image", "robust_area_high")
     twins = [row for table in tables.all() for row in table.data() if row.get("sut") == "broken"]
     assert {row[name] for row in twins for name in numbers if name in row} == {None}
+    rows = [row for row in failed.rows if row["sut"] == "broken"]
+    data = failed.summary.data
+    rows += [
+        row for name in ("plain_metrics", "adr", "slices") for row in data[name] if row["sut"] == "broken"
+    ]
+    assert {row["status"] for row in rows} == {"failed"}
+    names = ("area", "robust_area", "recall", "false_positives_per_image", "ap50", "adr", "recall_interval")
+    assert {row[name] for row in rows for name in names if name in row} == {None}
+    assert all(row["area"] is not None for row in failed.rows if row["sut"] == "bright")
+    drawn = [one for level in figures(read_finished(failed.path), failed.summary) for one in level.figures]
+    assert drawn
+    assert not any("broken" in one.svg for one in drawn)
+    notes = compare(failed.path, failed.path, suts={"broken": "bright"}).notes
+    assert notes == ("broken failed on every image of the first run: that it detects nothing is no result",)
 
 
 @pytest.fixture

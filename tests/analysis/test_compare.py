@@ -28,6 +28,7 @@ from adverse.curves.studentized import interval, p_value
 from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.report.comparison import headline
+from adverse.store.run import differences
 from adverse.types import Image
 
 LOGS = tuple(f"log{number:02}" for number in range(16))
@@ -270,6 +271,16 @@ def test_only_logs_that_are_the_same_are_paired(made: Runner, tmp_path: Path) ->
     moved = compare(made("plain"), made("moved", data=data))
     assert moved.pairing.logs == LOGS[1:]
     assert any("frames, truth or usable images differ: log00" in text for text in moved.pairing.only)
+
+
+def test_annotations_that_lie_elsewhere_did_not_change() -> None:
+    def manifest(path: str, sha256: str) -> dict[str, Any]:
+        return {"data": {"annotations": {path: sha256}}}
+
+    before = manifest("/runs/../data/truth.json", "1")
+    assert differences(before, manifest("/mnt/data/truth.json", "1")) == []
+    for after in (manifest("/mnt/data/truth.json", "2"), manifest("/mnt/data/other.json", "1")):
+        assert differences(before, after) == ["the annotations changed"]
 
 
 def test_runs_that_cannot_be_compared_are_refused(made: Runner, tmp_path: Path) -> None:

@@ -196,6 +196,13 @@ def test_the_demo_runs(tmp_path: Path, full: list[str]) -> None:
     assert {path: path.read_bytes() for path in before} == before
     assert summary.stat().st_mtime_ns == made
     if not full:
+        quiet = adverse_here("demo", "--out", folder, "--workers", "0", "--quiet")
+        assert (quiet.code, quiet.text) == (said.code, "")
+        as_json = adverse_here("demo", "--out", folder, "--workers", "0", "--json")
+        assert as_json.code == said.code
+        facts = json.loads(as_json.text)
+        assert (facts["report"], facts["exit_code"]) == (str(page), said.code)
+        assert facts["counts"] == json.loads(before[summary])["counts"]
         other = adverse_here("demo", "--out", folder, "--full")
         assert other.code == 2
         assert "the folder holds another study" in other.text

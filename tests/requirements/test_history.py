@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +18,10 @@ from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.report.history import history_lines, history_table
 from adverse.requirements.history import _differs, history
+from adverse.requirements.rules import Rule
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.store.run import OperatingPoint
 from adverse.study import provenance
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from browsing import barriers_of
@@ -70,21 +73,39 @@ def changed(store: Store, *path: str, to: object) -> Store:
     return other
 
 
-def test_what_a_run_differs_in_from_the_newest_is_said(
+def test_what_a_figure_rests_on_otherwise_than_in_the_newest_is_said(
     runs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what the files hold: moved data are the same, relabelled data are not."""
+    """By content: moved data are the same, relabelled data are not. Nor do other SUTs or mutations count."""
     newest = finished(runs[0])
-    setting = next(name for name in newest.groups if name != newest.run.baseline.id)
+    first, second = [name for name in newest.groups if name != newest.run.baseline.id][:2]
+    entries = newest._manifest["settings"]
     moved = changed(newest, "data", "fingerprint", to="elsewhere")
     truth = changed(newest, "data", "annotations", to={"truth.json": "other boxes"})
-    code = changed(newest, "settings", setting, "code", to=["another version"])
+    code = changed(newest, "settings", first, "code", to=["another version"])
+    fewer = changed(newest, "settings", to={name: entries[name] for name in entries if name != first})
     free = changed(newest, "statistics", "truth", to={"sut": "keen", "score": 0.5})
     noise = changed(newest, "study", "noise", to="shared")
-    said = [tuple(_differs(run, newest)) for run in (moved, code, free, noise)]
-    assert said == [(), ("other mutations",), ("another truth",), ("another seed",)]
+    point = newest.run.operating_points["keen"]
+
+    def differs(run: Store, setting: str | None = None) -> list[str]:
+        measure = {"measure": "recall", "setting": setting} if setting else {"measure": "faults"}
+        return list(_differs(run, newest, Rule(**measure)))  # type: ignore[arg-type]
+
+    def operated(**points: OperatingPoint) -> Store:
+        other = copy.copy(newest)
+        other.__dict__["run"] = replace(newest.run, operating_points=points)
+        return other
+
+    said = [differs(run) for run in (moved, free, noise)]
+    assert said == [[], ["another truth"], ["another seed"]]
+    for run in (code, fewer):
+        said = [differs(run, setting) for setting in (None, "Any", first, second, "clean")]
+        assert said == [["other mutations"]] * 3 + [[], []]
+    assert differs(operated(keen=point, another=point)) == []
+    assert differs(operated(keen=replace(point, sensitivity=0.3))) == ["evaluated in another way"]
     monkeypatch.setattr(truth, "_frames_and_truth", lambda: "other rows")
-    assert tuple(_differs(truth, newest)) == ("other data",)
+    assert differs(truth) == ["other data"]
     assert not moved.changes_since(newest)
 
 

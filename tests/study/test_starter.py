@@ -76,6 +76,12 @@ def test_a_classifier_and_folders_of_classes_become_a_finished_run(tmp_path: Pat
     said = adverse("init", tmp_path / "data", tmp_path / "model.onnx", "--out", study)
     assert said.exit_code == 0, said.output
     assert yaml.safe_load(study.read_text())["data"]["format"] == "class-folders"
+    words = ("init", tmp_path / "data", tmp_path / "model.onnx", "--out")
+    assert adverse(*words, tmp_path / "quiet.yaml", "--quiet").output == ""
+    written = json.loads(adverse(*words, tmp_path / "second.yaml", "--json").output)
+    assert (written["study"], written["picture"]) == (str(tmp_path / "second.yaml"), None)
+    assert all(f"- {line}" in said.output for line in written["assumed"])
+    assert written["assumed"]
     ran = adverse("run", study, "--workers", 0, "--out", tmp_path / "run")
     assert ran.exit_code == 0, ran.output
     rows = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())["rows"]

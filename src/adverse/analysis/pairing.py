@@ -261,6 +261,13 @@ def _notes(
         and not (change in DATA_CHANGES and same_data)
     ]
     words += _evaluated_otherwise(first.run, second.run, suts)
+    for place, (which, store) in enumerate((("first", first), ("second", second))):
+        answered = {row["sut"] for row in store.counts() if row["status"] == "ok"}
+        words += [
+            f"{names[place]} failed on every image of the {which} run: that it detects nothing is no result"
+            for names in suts
+            if names[place] not in answered
+        ]
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:
         words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from adverse.analysis.confidence import resamples_of
+from adverse.analysis.failed_suts import FIGURES, withheld
 from adverse.analysis.failures import failure_rows
 from adverse.analysis.fault_rates import mutation_remarks
 from adverse.analysis.kept_suts import KeptSuts, kept_suts
@@ -253,7 +254,9 @@ def run_results(
         "visual_change": visual_change_rows(store),
     }
     lists |= {name: rows for name, rows in beside.items() if rows}
+    lists |= {name: withheld(lists[name], answered) for name in FIGURES if name in lists}
     summary = {**_summary(store, counts, done), **rankings(ranked), **_descriptions(levels, metrics)}
+    summary["rows"] = withheld(summary["rows"], answered)
     summary["failures"] = failure_rows(store, failures)
     summary |= _violations(relations, done)
     summary |= predictions(store.run, lists["adr"])
@@ -365,7 +368,8 @@ def _renamed(data: dict[str, Any], rename: Callable[[Sequence[Any]], list[Any]])
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
     troubles, failed = store.troubles(), store.failed_attempts()
-    rows = [row.plain() for row in score_task(store)]
+    answered = {row["sut"] for row in counts if row["status"] == "ok"}
+    rows = withheld([row.plain() for row in score_task(store)], answered)
     summary = {
         "study": store.run.name,
         "task": store.task,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli.console import Console, rendering, say
-from adverse.cli.options import Workers
+from adverse.cli.console import Console, rendering
+from adverse.cli.options import Json, Quiet, Workers
 from adverse.cli.runs import run_and_show
 
 Folder = Annotated[
@@ -34,6 +34,8 @@ def demo(
     workers: Workers = None,
     full: Full = False,  # noqa: FBT002
     real: Real = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
 ) -> None:
     """Run a whole study on a rendered orchard.
 
@@ -51,41 +53,44 @@ def demo(
     """
     if full and real:
         raise typer.BadParameter("--full and --real are two demos; give one of them")
-    raise typer.Exit(_real(out or Path("demo-real"), workers) if real else _orchard(out, workers, full=full))
+    if real:
+        raise typer.Exit(_real(out or Path("demo-real"), workers, quiet=quiet, as_json=as_json))
+    raise typer.Exit(_orchard(out, workers, full=full, quiet=quiet, as_json=as_json))
 
 
-def _orchard(out: Path | None, workers: int | None, *, full: bool) -> int:
+def _orchard(out: Path | None, workers: int | None, *, full: bool, quiet: bool, as_json: bool) -> int:
     from adverse.data.rendered import rendered
     from adverse.study import demo as demos
     from adverse.study.spec import read_study
 
     chosen = demos.FULL if full else demos.QUICK
-    folder = out or Path(chosen.name)
+    folder, console = out or Path(chosen.name), Console(quiet=quiet or as_json)
     study, run = demos.write_demo(chosen, folder), folder / "run"
-    typer.echo("an orchard is rendered on first use (synthetic: it shows the machinery, not any product)")
+    console.say("an orchard is rendered on first use (synthetic: it shows the machinery, not any product)")
     started = time.monotonic()
     if demos.reads_demo_data(chosen, study):
-        with rendering(Console()) as watch:
+        with rendering(console) as watch:
             rendered(
                 "orchard", dict(chosen.logs), demos.SIZE, demos.SEED, demos.NOISE, right=False, watch=watch
             )
-        typer.echo(f"- {sum(chosen.logs.values())} logs are there, after {time.monotonic() - started:.0f} s")
-    code = run_and_show(read_study(study), run, workers)
-    _say_next(study, run)
-    typer.echo(f"all of it took {time.monotonic() - started:.0f} s")
+        console.say(f"- {sum(chosen.logs.values())} logs are there, after {time.monotonic() - started:.0f} s")
+    code = run_and_show(read_study(study), run, workers, quiet=quiet, as_json=as_json)
+    _say_next(console, study, run)
+    console.say(f"all of it took {time.monotonic() - started:.0f} s")
     return code
 
 
-def _real(out: Path, workers: int | None) -> int:
+def _real(out: Path, workers: int | None, *, quiet: bool, as_json: bool) -> int:
     from adverse.study.photographs import write_real_demo
     from adverse.study.spec import read_study
 
-    study, run = write_real_demo(out, tell=say), out / "run"
-    code = run_and_show(read_study(study), run, workers)
-    _say_next(study, run)
+    console = Console(quiet=quiet or as_json)
+    study, run = write_real_demo(out, tell=console.say), out / "run"
+    code = run_and_show(read_study(study), run, workers, quiet=quiet, as_json=as_json)
+    _say_next(console, study, run)
     return code
 
 
-def _say_next(study: Path, run: Path) -> None:
-    say(f"every table: adverse analyze {run} --tables")
-    say(f"change {study}, then: adverse run {study} --out {run}")
+def _say_next(console: Console, study: Path, run: Path) -> None:
+    console.say(f"every table: adverse analyze {run} --tables")
+    console.say(f"change {study}, then: adverse run {study} --out {run}")

@@ -325,7 +325,6 @@ def _analyze_and_show(
 
 def _print_tables(console: Console, summary: Summary, tables: PageTables, run: Run) -> None:
     from adverse.report.agreement import spoken, table_words
-    from adverse.report.failed_systems import without_failed
     from adverse.report.plain_tables import terminal_tables
     from adverse.report.remarks import remarks
 
@@ -336,7 +335,7 @@ def _print_tables(console: Console, summary: Summary, tables: PageTables, run: R
             console.print(table.terminal())
     if tables.adr:
         console.print(tables.adr.terminal(shares=True))
-    for table in terminal_tables(without_failed(summary), tables.plain):
+    for table in terminal_tables(summary, tables.plain):
         console.print((table if run.truth is None else table_words(table)).terminal())
     for table in tables.relations:
         console.print(table.terminal())

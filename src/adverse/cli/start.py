@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from adverse.cli.console import say
+from adverse.cli.console import Console, say
+from adverse.cli.options import Json, Quiet
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="The folder of the data set, or its annotation file.")
@@ -19,7 +21,13 @@ Model = Annotated[
 StudyOut = Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")]
 
 
-def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) -> None:
+def init(
+    data: Data,
+    model: Model = None,
+    out: StudyOut = Path("study.yaml"),
+    quiet: Quiet = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
     """Write a first study for a data set and a model.
 
     Format, decoder, classes, and what the data supports are guessed; the study says what was assumed.
@@ -41,9 +49,15 @@ def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) ->
     made = starter(data, model, out.resolve().parent, plugins.load())
     picture = out.with_suffix(".png")
     write_starter(made, out, picture)
-    say(f"{out} is written. Assumed:")
+    drawn = None if made.picture is None else picture
+    if as_json:
+        written = {"study": str(out), "assumed": list(made.assumed), "picture": drawn and str(drawn)}
+        say(json.dumps(written, indent=1))
+        return
+    console = Console(quiet=quiet)
+    console.say(f"{out} is written. Assumed:")
     for line in made.assumed:
-        say(f"- {line}")
-    if made.picture is not None:
-        say(f"check {picture}: {made.legend}")
-    say(f"then:   adverse run {out}")
+        console.say(f"- {line}")
+    if drawn is not None:
+        console.say(f"check {drawn}: {made.legend}")
+    console.say(f"then:   adverse run {out}")

@@ -24,8 +24,8 @@ SURE = 0.975
 The paired interval of the difference, at 95 %, leaves out 0 then; below, it cannot be told."""
 MOST_NAMED, LONGEST_NAME = 3, 40
 CLOSE = 0.05
-"""Where no level can tell who is best, areas at the level of the table that differ by no more than this are
-told as close together."""
+"""Where no level can tell who is best, areas at the level of the table are told as close together when the
+smallest is less than the largest by no more than this share of it: 0.01 is no match for 0.05."""
 
 
 def answers(summary: Summary) -> list[str]:
@@ -95,7 +95,7 @@ def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], co
     told = next(((level, best) for level, best in reversed(others) if _told(best)), None)
     unequal = [one for one in known if len(one[1].equals) == 1]
     areas = [area for known_at, _, area in _areas(summary, condition) if known_at == level]
-    if told is None and not _told(first) and unequal and max(areas) - min(areas) <= CLOSE:
+    if told is None and not _told(first) and unequal and max(areas) - min(areas) <= CLOSE * max(areas):
         return f"{label}: {_close(unequal, areas, level)}"
     line = f"{label}: {_who(first, figure, _area(summary, level, first.sut, condition), level)}"
     if told is None or (_told(first) and first.sut == told[1].sut):
@@ -116,7 +116,8 @@ def _close(known: Sequence[tuple[str, Best]], areas: Sequence[float], top: str) 
     """Say that all are close together at a level, and who leads where that is most probable."""
     level, best = max(known, key=lambda one: one[1].chance or 0.0)
     least = math.floor(min(areas) * 1000) / 1000
-    words = f"no great difference (all {len(areas)} have areas of {least:.3f} or more at {top})"
+    everyone = "both" if len(areas) == 2 else f"all {len(areas)}"
+    words = f"no great difference ({everyone} have areas of {least:.3f} or more at {top})"
     if best.chance is None:
         return words
     return f"{words}; {shown(best.sut)} leads at {level}, probability {percent(best.chance)}{best.few}"

@@ -21,7 +21,6 @@ from adverse.report.benchmark import benchmark_tables, class_tables, saved_bench
 from adverse.report.benchmark_figures import page_figures
 from adverse.report.brief import stop_sentences
 from adverse.report.closed_loop import drives
-from adverse.report.failed_systems import without_failed
 from adverse.report.film import Film, film_of
 from adverse.report.first_screen import first_screen
 from adverse.report.galleries import (
@@ -188,7 +187,6 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
     coverage, registry = hazards_of(looker), looker.known_plugins()
     just_now = summary if computed else None
     verdicts = saved_verdicts(looker.store, registry=registry, summary=just_now)
-    summary = without_failed(summary)
     tables = PageTables(
         coverage,
         verdicts,
@@ -215,7 +213,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
 
 def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | None = None) -> str:
     """Return the whole page."""
-    store, summary = looker.store, without_failed(summary)
+    store = looker.store
     verdicts = tables.verdicts
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()

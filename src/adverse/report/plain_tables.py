@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adverse.analysis.failed_suts import FAILED
 from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
-from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Row, Table, setting_cell

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from adverse.analysis.fault_rates import MARK_WORDS, flaky_share, outage_share, retried_mark
 from adverse.analysis.results import Summary
 from adverse.curves.interval import CONSTRUCTED
-from adverse.report.failed_systems import without_failed
 from adverse.report.run_tables import unreached
 from adverse.report.table import Row
 from adverse.store.folder import sut_log
@@ -102,7 +101,7 @@ def troubles(summary: Summary) -> list[str]:
 
 def _marks_explained(summary: Summary) -> list[str]:
     lines = []
-    if any(counts["fault"] for counts in summary.data["counts"].values()):
+    if any(counts["fault"] and counts["ok"] for counts in summary.data["counts"].values()):
         lines.append("* in a table: the SUT failed on some of the images behind the figure")
     if any(map(retried_mark, summary.data["counts"].values())):
         lines.append(MARK_WORDS)
@@ -149,7 +148,7 @@ def _curve_ends(summary: Summary) -> list[str]:
     lines = []
     for axis in ("efficiency", "safety"):
         ends: dict[tuple[str, str], list[str]] = {}
-        for row in without_failed(summary).rows:
+        for row in summary.rows:
             if row["group"] == "baseline" and axis in unreached(row):
                 ends.setdefault((row["sut"], f"{row[f'least_{axis}']:.2f}"), []).append(row["level"])
         parts = [f"{sut} at {least} ({', '.join(levels)})" for (sut, least), levels in ends.items()]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from adverse.analysis.failed_suts import FAILED
 from adverse.analysis.fault_rates import retried_mark
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
@@ -15,7 +16,6 @@ from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
-from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Column, Row, Table, columns, setting_cell

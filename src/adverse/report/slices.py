@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.detection_range import LEAST_PEOPLE, STEP_M, WANTED
+from adverse.analysis.failed_suts import FAILED
 from adverse.analysis.headline import headline, headline_levels, setting_names
 from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
-from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
 from adverse.report.plain_tables import operating_words
 from adverse.report.table import Cell, Column, Row, Table

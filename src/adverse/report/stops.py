@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.analysis.failed_suts import FAILED
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY, Stops, quantiles, read_stops
 from adverse.analysis.results import Summary
 from adverse.curves.interval import interval_cells
 from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize, round_ticks
-from adverse.report.failed_systems import FAILED
 from adverse.report.intervals import summary_interval
 from adverse.report.table import Cell, Table, columns, setting_cell
 from adverse.store.read import Store

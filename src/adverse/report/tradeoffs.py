@@ -100,12 +100,17 @@ def sut_style(number: int) -> tuple[str, str, float]:
     return COLOURS[number % len(COLOURS)], dashes, 1.8
 
 
-def suts_panel(curves: Sequence[TradeOff], words: Mapping[str, Any], title: str) -> Panel:
-    """Return all SUTs under one setting on one ROC; equal shapes are equal sensitivities."""
+def suts_panel(
+    curves: Sequence[TradeOff], words: Mapping[str, Any], title: str, *, numbers: Sequence[int] | None = None
+) -> Panel:
+    """Return all SUTs under one setting on one ROC; equal shapes are equal sensitivities.
+
+    `numbers` are the places of the SUTs in the run, which choose their colours; by default 0, 1, ...
+    """
     axes = _unit_axis("efficiency", words), _unit_axis("safety", words)
     lines = [
         _line(curve, sut_style(number), "efficiency", "safety", axes[0], MARKED)
-        for number, curve in enumerate(curves)
+        for number, curve in zip(numbers or range(len(curves)), curves, strict=True)
     ]
     return Panel(shown(title, longest=LONGEST_TITLE), *axes, lines, size=TITLED_SIZE)
 
@@ -199,17 +204,19 @@ class LevelFigures:
 
 
 def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
-    """Yield for every level: all SUTs together, then each by itself and under its worst mutations."""
+    """Yield for every level: all SUTs together, then each by itself and under its worst mutations.
+
+    One that failed on every image has no curve: that it finds nobody is no result.
+    """
+    failed = summary.failed_everywhere
     ends = store.run.sensitivity.lowest, store.run.sensitivity.highest
     left_out = left_out_frames(store)
     for level, group in groupby(read_curves(store), key=lambda read: read.level):
-        runs = [
-            read
-            for read in group
-            if store.run.baseline.id in read.curves and read.sut not in summary.failed_everywhere
-        ]
+        whole = [read for read in group if store.run.baseline.id in read.curves]
+        runs = [read for read in whole if read.sut not in failed]
+        numbers = [number for number, read in enumerate(whole) if read.sut not in failed]
         words = level_words(summary, level)
-        charts = [] if len(runs) < 2 else [_all_suts(store.run.baseline.id, level, runs, words)]
+        charts = [] if len(runs) < 2 else [_all_suts(store.run.baseline.id, level, runs, numbers, words)]
         for read in runs:
             worst = worst_settings(summary, level, read.sut)
             charts.append(_of_sut(store.run.baseline.id, read, worst, ends, words))
@@ -239,16 +246,20 @@ def curves_chart(store: Store, summary: Summary, level: str, setting: str) -> Ch
     return Chart(f"{level} under {setting_text(setting)}", [panel], legend_left=True)
 
 
-def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:
+def _all_suts(
+    baseline: str, level: str, runs: Sequence[RunCurves], numbers: Sequence[int], words: Mapping[str, Any]
+) -> Figure:
     """Return all SUTs on one ROC: clean, and in the worst cases."""
     panels, named = [], []
     for setting, title in ((baseline, CLEAN), *WORST_CASES.items()):
         suts = [_renamed(read.curves[setting], read.sut) for read in runs if setting in read.curves]
         if len(suts) == len(runs):
-            panels.append(suts_panel(suts, words, title))
+            panels.append(suts_panel(suts, words, title, numbers=numbers))
             named += [_renamed(curve, f"{curve.name}, {title}") for curve in suts]
     title = f"all SUTs at level {level}"
-    legend = tuple((shown(read.sut), *sut_style(number)[:2]) for number, read in enumerate(runs))
+    legend = tuple(
+        (shown(read.sut), *sut_style(number)[:2]) for number, read in zip(numbers, runs, strict=True)
+    )
     chart = Chart(title, panels, across=3, standing_alone=False, font_px=FONT_PX)
     return Figure(level, "all SUTs", chart.svg(), legend, _marked_table(title, named))
 

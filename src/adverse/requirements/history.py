@@ -28,8 +28,8 @@ DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classificat
 """What is shown of a run of each task, unless a measure is given."""
 
 
-EVALUATION = ("targets", "robot", "localizer", "localize_on", "fpr_max", "operating_points", "sensitivity")
-"""What of a run decides how its detections are evaluated."""
+EVALUATION = ("targets", "robot", "localizer", "localize_on", "fpr_max", "sensitivity")
+"""What of a run decides how its detections are evaluated, beside the operating point of each SUT."""
 SEEDS = ("the seed changed", "the noise of random mutations changed")
 
 
@@ -151,7 +151,7 @@ def _tells(stores: Sequence[Store], measure: str, level: str | None) -> bool:
 def _points(store: Store, rule: Rule, newest: Store) -> Iterator[HistoryPoint]:
     run, summary = store.run, read_summary(store)
     figures = RunFigures(store, summary=summary)
-    differs = tuple(_differs(store, newest))
+    differs = tuple(_differs(store, newest, rule))
     for sut in rule.sut or store.suts:
         there = sut in store.suts
         for figure in figures.figures(rule.model_copy(update={"sut": (sut,)})):
@@ -174,17 +174,26 @@ def _why(summary: Summary, sut: str) -> str:
     return "it failed on every image" if sut in summary.failed_everywhere else ""
 
 
-def _differs(store: Store, newest: Store) -> Iterator[str]:
-    changes = newest.changes_since(store)
+def _differs(store: Store, newest: Store, rule: Rule) -> Iterator[str]:
+    """Say what the figure of a run rests on that is not so in the newest.
+
+    Where the data lie, other SUTs and mutations that the figure is not of make no difference.
+    """
+    run, last, changes = store.run, newest.run, newest.changes_since(store)
     if not store.same_data(newest):
         yield "other data"
-    if _reference(store.run) != _reference(newest.run):
+    if _reference(run) != _reference(last):
         yield "another truth"
-    if any(change.startswith("mutation ") for change in changes):
+    both = {setting.id for setting in run.mutations} & {setting.id for setting in last.mutations}
+    of = f"{rule.setting} " if rule.setting in both else ""
+    if rule.setting != CLEAN and any(change.startswith(f"mutation {of}") for change in changes):
         yield "other mutations"
     if any(change in SEEDS for change in changes):
         yield "another seed"
-    if any(getattr(store.run, name) != getattr(newest.run, name) for name in EVALUATION):
+    shared = run.operating_points.keys() & last.operating_points.keys() & set(rule.sut or store.suts)
+    if any(getattr(run, name) != getattr(last, name) for name in EVALUATION) or any(
+        run.operating_points[sut] != last.operating_points[sut] for sut in shared
+    ):
         yield "evaluated in another way"
 
 

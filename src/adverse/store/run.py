@@ -308,10 +308,11 @@ def _provenance(manifest: Mapping[str, Any]) -> Provenance:
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Say in words what changed between two runs in one folder; what did not run is not in it."""
     changes = []
+    if _annotations(old) != _annotations(new):
+        changes.append("the annotations changed")
     for what, path in (
         ("the seed", ("study", "seed")),
         ("the noise of random mutations", ("study", "noise")),
-        ("the annotations", ("data", "annotations")),
         ("the data options", ("data", "options")),
         ("the statistics settings", ("statistics",)),
         ("library versions", ("environment", "libraries")),
@@ -328,6 +329,13 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             if name in before and _without_names(before[name]) != _without_names(after[name])
         ]
     return changes
+
+
+def _annotations(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return name and hash of each annotation file: in which folder it lies is no change."""
+    return sorted(
+        (Path(path).name, sha256) for path, sha256 in _at(manifest, ("data", "annotations")).items()
+    )
 
 
 def input_differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
