@@ -10,6 +10,7 @@ import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
+from adverse.curves.interval import Interval
 from adverse.report.banner import Chip, cost_banner, recall_falls, verdict_banner
 from adverse.report.first_screen import _cautions
 from adverse.report.survival import Limit, _clean_words, _parts, limits_of
@@ -139,6 +140,24 @@ def test_a_rule_without_a_name_is_called_what_it_is_about() -> None:
     plain = Verdict(words, words, 0.8, 0.7, None, Outcome.FAIL, sut="a")
     chips = [verdict_banner([verdict]).chips[0].words for verdict in (named, plain)]
     assert chips == ["no worse in fog", "robustness at image/ROC_B under fog"]
+
+
+def test_a_pass_that_the_interval_leaves_open_is_said_to_be_of_the_value() -> None:
+    wide = Interval(0.63, 0.52, 0.73, 0.95, "Korn-Graubard", 36, "ok")
+    by_value = Verdict("recall", "recall of a is at least 0.6", 0.6, 0.63, wide, Outcome.PASS, sut="a")
+    chips = [
+        verdict_banner([verdict]).chips[0].detail
+        for verdict in (
+            by_value,
+            replace(by_value, required=0.5),
+            replace(by_value, outcome=Outcome.INCONCLUSIVE),
+        )
+    ]
+    assert chips == [
+        "0.63 (0.52 to 0.73), rule 0.6 for the value alone",
+        "0.63 (0.52 to 0.73), rule 0.5",
+        "0.63 (0.52 to 0.73), rule 0.6",
+    ]
 
 
 def test_a_named_rule_over_many_mutations_is_one_chip_with_the_one_that_decides() -> None:

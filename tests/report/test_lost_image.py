@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 import pytest
 
@@ -10,10 +12,10 @@ from adverse.analysis.failures import IMAGE_COLUMNS, most_telling_image
 Row = tuple[str, str, str, float | None, float | None, bool | None, bool | None]
 
 
-def telling(*rows: Row) -> str | None:
+def telling(*rows: Row, unanswered: Collection[tuple[str, str, str]] = ()) -> str | None:
     columns = zip(*rows, strict=True)
     table = pa.table(dict(zip(IMAGE_COLUMNS, map(list, columns), strict=True)))
-    found = most_telling_image(table, ["fog"])
+    found = most_telling_image(table, ["fog"], unanswered=unanswered)
     return None if found is None else found["frame"]
 
 
@@ -40,3 +42,10 @@ SURER: Row = ("b", "fog", "surer", 2.0, 15.0, False, True)
 )
 def test_the_most_telling_image(rows: tuple[Row, ...], frame: str | None) -> None:
     assert telling(*rows) == frame
+
+
+@pytest.mark.parametrize(("rows", "frame"), [((LARGE, SMALL), "small fall"), ((LARGE,), "large fall")])
+def test_an_image_on_which_the_sut_failed_is_shown_only_where_there_is_no_other(
+    rows: tuple[Row, ...], frame: str
+) -> None:
+    assert telling(*rows, unanswered={LARGE[:3]}) == frame

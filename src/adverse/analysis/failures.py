@@ -10,7 +10,7 @@ twice at most, however many people, SUTs and mutations fail there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -247,11 +247,14 @@ def most_telling(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return max(rows, key=plainness, default=None)
 
 
-def most_telling_image(objects: pa.Table, mild: Sequence[str]) -> dict[str, Any] | None:
+def most_telling_image(
+    objects: pa.Table, mild: Sequence[str], *, unanswered: Collection[tuple[str, str, str]] = ()
+) -> dict[str, Any] | None:
     """Return the image whose score falls most under a mutation, of those whose class is lost where any is.
 
     `objects` holds images of a classifier or segmenter, `mild` names the mild settings, which come first: a
-    failure under little change says most. None where no score falls.
+    failure under little change says most. Images (sut, setting, frame) on which the SUT failed come last, as
+    they do not show what it sees. None where no score falls.
     """
     rows = objects.filter(pc.is_valid(objects["score_before"]))
     found = [] if not len(rows) else rows.select(IMAGE_COLUMNS).to_pylist()
@@ -262,11 +265,15 @@ def most_telling_image(objects: pa.Table, mild: Sequence[str]) -> dict[str, Any]
     for row, fall in zip(kept, falls, strict=True):  # scores of two SUTs need not be of one kind
         largest[row["sut"]] = max(fall, largest.get(row["sut"], 0.0))
     order = [
-        (row["setting"] in mild, fall / largest[row["sut"]], -number)
+        (_image(row) not in unanswered, row["setting"] in mild, fall / largest[row["sut"]], -number)
         for number, (row, fall) in enumerate(zip(kept, falls, strict=True))
         if fall > 0
     ]
-    return kept[-max(order)[2]] if order else None
+    return kept[-max(order)[-1]] if order else None
+
+
+def _image(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["sut"], row["setting"], row["frame"]
 
 
 def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float]) -> list[int]:

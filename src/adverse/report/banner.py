@@ -10,7 +10,7 @@ from adverse.analysis.results import Summary
 from adverse.report.survival import doubt_mark
 from adverse.report.verdicts import MARKS, TONES, worst_first
 from adverse.requirements.gate import BOUNDS, CheckedRule, rules_of
-from adverse.requirements.verdicts import Verdict
+from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.run import Run
 from adverse.text import counted, shown
 
@@ -95,7 +95,17 @@ def _measured(verdict: Verdict) -> str:
     text = f"{verdict.measured:.3g}"
     if verdict.interval is not None and (inner := verdict.interval.text(".3g")):
         text += f" ({inner})"
-    return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
+    return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}{_by_value(verdict)}"
+
+
+def _by_value(verdict: Verdict) -> str:
+    """Say where a verdict rests on the value alone, as the interval holds the limit."""
+    found, required = verdict.interval, verdict.required
+    if verdict.outcome is Outcome.INCONCLUSIVE or found is None or required is None:
+        return ""
+    if found.low is None or found.high is None or not found.low < required < found.high:
+        return ""
+    return " for the value alone"
 
 
 Cost = tuple[Condition, str, Survival]

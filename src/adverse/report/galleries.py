@@ -113,12 +113,18 @@ class ImageFailure(NamedTuple):
     words: str
 
 
-def telling_image(looker: Looker) -> ImageFailure | None:
+def telling_image(summary: Summary, looker: Looker) -> ImageFailure | None:
     """Return the image whose score falls most, with its pictures; None where there is none to show."""
     store = looker.store
     path = store.result("objects.parquet")
     mild = [setting for setting, group in store.groups.items() if group == "mild"]
-    row = None if path is None else most_telling_image(pq.read_table(path), mild)
+    unanswered = {
+        (str(trouble["sut"]), setting, str(trouble["frame"]))
+        for trouble in summary.data["troubles"]
+        if trouble["status"] == "fault"
+        for setting in trouble["settings"]
+    }
+    row = None if path is None else most_telling_image(pq.read_table(path), mild, unanswered=unanswered)
     baseline = store.run.baseline.id
     if row is None or (both := _images(looker, row, baseline)) is None:
         return None

@@ -219,7 +219,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
     no_pictures = looker.why_not()
     pictured = failures(summary, looker) if detection and no_pictures is None else []
     telling = telling_failure(summary, looker) if detection and no_pictures is None else None
-    lost_image = telling_image(looker) if not detection and no_pictures is None else None
+    lost_image = telling_image(summary, looker) if not detection and no_pictures is None else None
     gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
     page = rendered(
         "report.html",
