@@ -16,14 +16,14 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
-from adverse.requirements.rules import LIMIT, NEEDS, REQUIREMENTS, Rule
+from adverse.requirements.rules import LIMIT, METRIC, NEEDS, REQUIREMENTS, Rule
 from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import CLEAN, setting_id
 
-MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT))
+MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT, METRIC))
 DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
 """What is shown of a run of each task, unless a measure is given."""
 
@@ -117,14 +117,20 @@ def _rule(
 ) -> Rule:
     newest = stores[-1]
     chosen = measure or DEFAULTS[newest.task]
-    if chosen not in MEASURES:
-        fix = suggestion(chosen, MEASURES)
+    metrics = {name for store in stores for name in store.run.metrics}
+    metric = chosen if chosen in metrics else None
+    chosen = METRIC if metric else chosen
+    if metric is None and chosen not in MEASURES:
+        fix = suggestion(chosen, [*MEASURES, *sorted(metrics)])
         raise StudyError(f"there is no measure {chosen!r}", where="--measure", fix=fix)
     needs = NEEDS[chosen]
     for name, value in (("level", level), ("setting", setting)):
         if value is not None and name not in needs:
             raise StudyError(
-                f"{chosen} takes no {name}", where=f"--{name}", got=value, fix=f"Leave out --{name}."
+                f"{metric or chosen} takes no {name}",
+                where=f"--{name}",
+                got=value,
+                fix=f"Leave out --{name}.",
             )
     if "level" in needs and level is None:
         level = next(iter(headline_levels(read_summary(newest))), None)
@@ -133,7 +139,7 @@ def _rule(
         setting = ANY if worst else CLEAN
     if setting is not None and setting != CLEAN:
         setting = setting_id(setting, [one for store in stores for one in store.groups])
-    every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
+    every: dict[str, Any] = {"measure": chosen, "metric": metric, "level": level, "setting": setting}
     return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
 
 
@@ -179,7 +185,14 @@ def _differs(run: Run, newest: Run) -> Iterator[str]:
     mutations, others = ({setting.id for setting in one.mutations} for one in (run, newest))
     if mutations != others:
         yield "other mutations"
+    if _stand_in(run) != _stand_in(newest):
+        yield "compared with other clean answers"
     if run.seed != newest.seed:
         yield "another seed"
     if any(getattr(run, name) != getattr(newest, name) for name in EVALUATION):
         yield "evaluated in another way"
+
+
+def _stand_in(run: Run) -> tuple[str, float] | None:
+    """Return the content of the SUT whose clean answers stand in for annotations, and from which score on."""
+    return None if run.truth is None else (run.sut(run.truth.sut).fingerprint, run.truth.score)
