@@ -98,7 +98,7 @@ def test_what_a_figure_rests_on_otherwise_than_in_the_newest_is_said(
         return other
 
     said = [differs(run) for run in (moved, free, noise)]
-    assert said == [[], ["another truth"], ["another seed"]]
+    assert said == [[], ["compared with other clean answers"], ["another seed"]]
     for run in (code, fewer):
         said = [differs(run, setting) for setting in (None, "Any", first, second, "clean")]
         assert said == [["other mutations"]] * 3 + [[], []]

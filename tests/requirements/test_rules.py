@@ -57,6 +57,13 @@ def test_rules_are_read(tmp_path: Path) -> None:
             "line 2",
             "Remove",
         ),
+        (
+            "rules:\n  - {measure: metric, metric: flicker, setting: Any, at_least: 1}",
+            "at_least is the wrong way round for flicker",
+            "line 2",
+            "at_most: 1",
+        ),
+        ("rules:\n  - {measure: metric, setting: Any}", "metric needs metric:", "line 2", "longest_gap"),
         ("rules:\n  - {measure: faults}", "a rule has one limit", "line 2", "Add at_least"),
         (
             "rules:\n  - {measure: rPC, at_least: 1, at_most: 2}",

@@ -22,6 +22,8 @@ from adverse.errors import StudyError
 from adverse.pages.view.app import routes
 from adverse.pages.view.session import ExploredRun
 from adverse.report.agreement import page_words, words
+from adverse.requirements.gate import check_rules
+from adverse.requirements.history import history
 from adverse.serving import Door, application
 from adverse.store.finished_run import finished
 from adverse.study.plan import make_plan
@@ -161,6 +163,31 @@ def test_objects_are_located_by_depth_at_the_clean_answers(study: Path) -> None:
         given = study.read_text().replace("python", "contrast-blobs")
         asking.write_text(given.replace("metrics: [distance_at_first, stable_range]", text))
         assert make_plan(read_study(asking)).job.locate == located
+
+
+def test_rules_hold_metrics_and_every_mutation_to_limits(study: Path, tmp_path: Path) -> None:
+    run = study.parent / "run"
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "rules:\n"
+        "  - {measure: metric, metric: stable_range, setting: worst case, at_least: 0.1, bound: point}\n"
+        "  - {measure: agreement, setting: worst case, at_least: 0.01, bound: point}\n"
+        "  - {measure: metric, metric: stable_rage, setting: clean, at_least: 1}\n"
+    )
+    metric, agreement, unknown = check_rules(run, rules)
+    ranges = [row for row in summary["metrics"] if row["metric"] == "stable_range"]
+    for checked, rows, name in (
+        (metric, ranges, "value"),
+        (agreement, summary["plain_metrics"], "agreement"),
+    ):
+        # the reference on clean frames is compared with itself: that decides nothing, and keeps nothing open
+        wanted = [row[name] for row in rows if row["group"] != "baseline"]
+        assert [verdict.measured for verdict in checked.verdicts] == wanted
+    assert [verdict.outcome for verdict in unknown.verdicts] == ["INCONCLUSIVE"]
+    assert "Did you mean 'stable_range'" in unknown.verdicts[0].reason
+    found = history([run], measure="stable_range").points
+    assert [point.value for point in found] == [row["value"] for row in ranges if row["group"] == "baseline"]
 
 
 class Dim(Bright):

@@ -16,14 +16,14 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
-from adverse.requirements.rules import LIMIT, NEEDS, REQUIREMENTS, Rule
+from adverse.requirements.rules import LIMIT, METRIC, NEEDS, REQUIREMENTS, Rule
 from adverse.requirements.run_figures import RunFigures
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import CLEAN, setting_id
 
-MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT))
+MEASURES = tuple(measure for measure in NEEDS if measure not in (REQUIREMENTS, LIMIT, METRIC))
 DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
 """What is shown of a run of each task, unless a measure is given."""
 
@@ -118,14 +118,20 @@ def _rule(
 ) -> Rule:
     newest = stores[-1]
     chosen = measure or DEFAULTS[newest.task]
-    if chosen not in MEASURES:
-        fix = suggestion(chosen, MEASURES)
+    metrics = {name for store in stores for name in store.run.metrics}
+    metric = chosen if chosen in metrics else None
+    chosen = METRIC if metric else chosen
+    if metric is None and chosen not in MEASURES:
+        fix = suggestion(chosen, [*MEASURES, *sorted(metrics)])
         raise StudyError(f"there is no measure {chosen!r}", where="--measure", fix=fix)
     needs = NEEDS[chosen]
     for name, value in (("level", level), ("setting", setting)):
         if value is not None and name not in needs:
             raise StudyError(
-                f"{chosen} takes no {name}", where=f"--{name}", got=value, fix=f"Leave out --{name}."
+                f"{metric or chosen} takes no {name}",
+                where=f"--{name}",
+                got=value,
+                fix=f"Leave out --{name}.",
             )
     if "level" in needs and level is None:
         level = next(iter(headline_levels(read_summary(newest))), None)
@@ -134,7 +140,7 @@ def _rule(
         setting = ANY if worst else CLEAN
     if setting is not None and setting != CLEAN:
         setting = setting_id(setting, [one for store in stores for one in store.groups])
-    every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
+    every: dict[str, Any] = {"measure": chosen, "metric": metric, "level": level, "setting": setting}
     return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
 
 
@@ -183,7 +189,7 @@ def _differs(store: Store, newest: Store, rule: Rule) -> Iterator[str]:
     if not store.same_data(newest):
         yield "other data"
     if _reference(run) != _reference(last):
-        yield "another truth"
+        yield "compared with other clean answers"
     both = {setting.id for setting in run.mutations} & {setting.id for setting in last.mutations}
     of = f"{rule.setting} " if rule.setting in both else ""
     if rule.setting != CLEAN and any(change.startswith(f"mutation {of}") for change in changes):
@@ -198,5 +204,5 @@ def _differs(store: Store, newest: Store, rule: Rule) -> Iterator[str]:
 
 
 def _reference(run: Run) -> tuple[str, float] | None:
-    """Return whose clean answers stand in for a truth, in which version; None where there are annotations."""
+    """Return the SUT, by content, whose clean answers stand in for annotations, and from which score on."""
     return None if run.truth is None else (run.sut(run.truth.sut).fingerprint, run.truth.score)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,7 +34,9 @@ CLOSED_LOOP = ("violations", "stops_in_time")
 """Shares of the logs that show somebody, at the study's operating point."""
 RELATION_VIOLATIONS = "relation_violations"
 """The share of the checks of a metamorphic relation that fail."""
-BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP, RELATION_VIOLATIONS)
+METRIC = "metric"
+"""One of the study's metrics: `flicker`, `longest_gap`, or that of a plug-in."""
+BY_SETTING = ("adr", *PLAIN, AGREEMENT, *CLOSED_LOOP, RELATION_VIOLATIONS, METRIC)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
 LOWER_IS_BETTER = ("false_positives_per_image", "violations", RELATION_VIOLATIONS, *RATES)
@@ -46,6 +49,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "expected_area": ("level",),
     **dict.fromkeys(BY_SETTING, ("setting",)),
     RELATION_VIOLATIONS: ("relation", "setting"),
+    METRIC: ("metric", "setting"),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     LIMIT: ("setting", "of"),
     MARGIN: ("setting",),
@@ -149,7 +153,7 @@ class Rule(BaseModel):
     @property
     def words(self) -> str:
         """What is measured, in words."""
-        words = WORDS.get(self.measure, self.measure)
+        words = (self.metric or METRIC) if self.measure == METRIC else WORDS.get(self.measure, self.measure)
         return f"{words} of {self.relation}" if self.relation else words
 
 
@@ -272,6 +276,7 @@ def _example(key: str) -> str:
         "setting": "worst case, worst mild case, clean or the id of a mutation",
         "of": "the name of a rule of limits:",
         "relation": "the name of one of the study's relations, as same_objects",
+        METRIC: "the name of one of the study's metrics, as longest_gap",
     }
     return examples.get(key, "...")
 
@@ -303,13 +308,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
             wanted=f"{end} or point",
             fix=f"Write bound: {end}, or leave it out.",
         )
-    low, high, unit = (0.0, 1.0, "from 0 to 1")
-    if rule.measure in PERCENT:
-        low, high, unit = 1.0 if rule.limit else 0.0, 1000.0, "in percent, as 50"
-    elif rule.measure in COUNTS:
-        high, unit = 1e12, "a number of them, as 0"
-    elif rule.measure == "false_positives_per_image":
-        high, unit = 1e6, "a number for each image, as 0.1"
+    low, high, unit = _range(rule)
     if not low <= (rule.limit or 0.0) <= high:
         raise StudyError(
             f"{limits[0]} is not a valid limit for {rule.measure}",
@@ -328,14 +327,34 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
         )
 
 
+def _range(rule: Rule) -> tuple[float, float, str]:
+    """Return what a limit lies between, and that in words."""
+    if rule.measure in PERCENT:
+        return 1.0 if rule.limit else 0.0, 1000.0, "in percent, as 50"
+    if rule.measure in COUNTS:
+        return 0.0, 1e12, "a number of them, as 0"
+    if rule.measure == "false_positives_per_image":
+        return 0.0, 1e6, "a number for each image, as 0.1"
+    if rule.measure == METRIC:
+        return -math.inf, math.inf, "a number"
+    return 0.0, 1.0, "from 0 to 1"
+
+
 def _check_direction(source: YamlFile, number: int, rule: Rule, limit: str) -> None:
     """Raise where a limit would demand that a metric be bad."""
     if rule.measure not in (*BY_SETTING, *RATES, MARGIN):
         return
-    wanted, better = ("at_most", "lower") if rule.measure in LOWER_IS_BETTER else ("at_least", "higher")
+    lower = rule.measure in LOWER_IS_BETTER
+    if rule.measure == METRIC:
+        marks = {plugin.name: plugin.metric for plugin in built_in("metric")}
+        mark = marks.get(rule.metric or "")
+        if mark is None:  # of a plug-in: the run knows
+            return
+        lower = mark.lower_is_better
+    wanted, better = ("at_most", "lower") if lower else ("at_least", "higher")
     if limit != wanted:
         raise StudyError(
-            f"{limit} is the wrong way round for {rule.measure}",
+            f"{limit} is the wrong way round for {rule.metric or rule.measure}",
             where=source.where(("rules", number, limit)),
             wanted=f"{wanted}: {better} is better",
             fix=f"Write {wanted}: {rule.limit:g}.",

@@ -26,6 +26,7 @@ from adverse.requirements.rules import (
     COUNTS,
     LIMIT,
     MARGIN,
+    METRIC,
     PERCENT,
     PLAIN,
     RATES,
@@ -45,10 +46,11 @@ TABLES = {
     "adr": "adr",
     **dict.fromkeys((*PLAIN, AGREEMENT), "plain_metrics"),
     RELATION_VIOLATIONS: "relations",
+    METRIC: "metrics",
 }
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
-WITHHELD = "the level or relation is of a plug-in that was not run; give --trust if you trust it"
+WITHHELD = "the level, metric or relation is of a plug-in that was not run; give --trust if you trust it"
 UNTRUSTED = "a mutation is of a plug-in that was not run; give --trust if you trust it"
 SEARCHED = "the run is a search, which chose its frames by what was found on them; run the whole study"
 MIXED = "mixed environments"
@@ -100,9 +102,11 @@ class RunFigures:
         return run_limits(self.store, self.figures, self.registry or load())
 
     def withheld(self, rule: Rule) -> bool:
-        """Tell whether a rule is about a level, relation or strength of a plug-in that was not loaded."""
+        """Tell whether a rule is about a level, metric, relation or strength of an unloaded plug-in."""
         if rule.measure in (LIMIT, MARGIN):
             return self.no_strength(rule) == UNTRUSTED
+        if rule.measure == METRIC:
+            return rule.metric in unloaded(self.store, self.registry, "metric", self.store.run.metrics)
         if rule.relation is not None:
             return rule.relation in self.unloaded_relations
         return rule.level is not None and rule.level.partition("/")[0] in self.unloaded
@@ -220,16 +224,12 @@ class RunFigures:
         if self.withheld(rule):
             yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=WITHHELD)
             return
-        rows = self._rows(rule.measure, sut)
-        if rule.relation is not None:
-            rows = [row for row in rows if row["relation"] == rule.relation]
-            if not rows:
-                yield RunFigure(
-                    self._of(sut, None, rule.setting), None, doubt=self._no_relation(rule.relation)
-                )
-                return
+        rows, doubt = self._named(rule, self._rows(rule.measure, sut))
+        if doubt:
+            yield RunFigure(self._of(sut, None, rule.setting), None, doubt=doubt)
+            return
         if rows and rule.setting is not None:
-            settings = self._settings(rule)
+            settings = self._settings(rule, sut)
             rows = [row for row in rows if row["setting"] in settings]
             if not rows:
                 of = self._of(sut, rule.level, rule.setting)
@@ -313,10 +313,16 @@ class RunFigures:
     def _setting(self, setting: str) -> str:
         return BASELINE_ID if setting in (BASELINE, CLEAN) else setting
 
-    def _settings(self, rule: Rule) -> list[str]:
-        """Return the settings that a rule covers; for ADR and plain metrics Any means each of them."""
+    def _settings(self, rule: Rule, sut: str) -> list[str]:
+        """Return the settings that a rule covers; for ADR and plain metrics Any means each of them.
+
+        Clean frames are not among them where the SUT would be compared with its own answers to them.
+        """
         groups = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}.get(rule.setting or "")
         if rule.measure in BY_SETTING and groups is not None:
+            truth = self.store.run.truth
+            if truth is not None and truth.sut == sut and rule.measure != RELATION_VIOLATIONS:
+                groups = groups[1:]
             return [name for name, group in self.store.groups.items() if group in groups]
         return [self._setting(rule.setting or BASELINE)]
 
@@ -327,6 +333,20 @@ class RunFigures:
             return None
         kind = "mild mutation" if setting == ANY_MILD else "mutation"
         return f"insufficient: no {kind} ran, so there is no worst case"
+
+    def _named(self, rule: Rule, rows: list[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], str]:
+        """Return the rows of the relation or metric that a rule names, and why they decide nothing."""
+        if rule.relation is not None:
+            rows = [row for row in rows if row["relation"] == rule.relation]
+            return rows, "" if rows else self._no_relation(rule.relation)
+        if rule.measure != METRIC:
+            return rows, ""
+        rows = [row for row in rows if row["metric"] == rule.metric]
+        if not rows:
+            return rows, f"the run did not compute it. {suggestion(str(rule.metric), self.store.run.metrics)}"
+        wanted, better = ("at_most", "lower") if rows[0]["lower_is_better"] else ("at_least", "higher")
+        told = rule.limit is None or getattr(rule, wanted) is not None
+        return rows, "" if told else f"write {wanted}: {better} is better"
 
     def _no_relation(self, relation: str) -> str:
         if relation in self.store.run.relations:
@@ -350,6 +370,8 @@ def _searched(run: Run) -> bool:
 
 def _column(measure: str) -> str:
     """Return what a measure is called in the table that has it."""
+    if measure == METRIC:
+        return "value"
     measure = RECALL if measure == AGREEMENT else measure
     return measure.removeprefix("mean_").removeprefix("expected_") if measure in TABLES else measure
 
