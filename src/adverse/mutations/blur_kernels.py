@@ -234,8 +234,8 @@ def smooth_depth(
     Takes rows first to last of the depth with its border into the rings `near` and `ground` (finite depths,
     and 1 where there is ground), and writes two rows as soon as all around them is known; `skies`
     remembers which columns see sky in each row of the rings, from where to where (nowhere: size and 0).
-    Elsewhere the weight is the same everywhere. A ring `ground` without rows says that there is no sky at all;
-    then nothing is divided.
+    Elsewhere the weight is the same everywhere. A ring `ground` without rows says that there is no sky at
+    all; then nothing is divided.
     """
     size, sky = depth.shape[1], len(ground) > 0
     line = np.zeros(size + across.size - 1, np.float32)
@@ -262,7 +262,8 @@ def smooth_depth(
                 seen += np.int32(0) if finite else np.int32(1)
                 first_sky = min(first_sky, np.int32(line.size) if finite else np.int32(p))
                 last_sky = max(last_sky, np.int32(-1) if finite else np.int32(p))
-            begin, end = max(first_sky - 2 * reach, 0) if seen else size, min(last_sky + 1, size)
+            begin, end = max(int(first_sky) - 2 * reach, 0), min(int(last_sky) + 1, size)
+            begin = begin if seen else size
             skies[slot, 0], skies[slot, 1] = begin, end
             if seen == size + 2 * reach:
                 ground[slot] = np.float32(0)
