@@ -72,16 +72,19 @@ def _across(line: F32, taps: F32, step: int, out: F32) -> None:
                 out[i] = left + we * e[i] + wf * f[i] + wg * g[i] + wh * h[i]
 
 
-@kernel("void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1])")
-def _down(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32) -> None:
-    """Write sums of rows around row `at` of a ring, with 1 + 4 n symmetric taps from the middle outwards."""
+@kernel("void(float32[:, ::1], int64, int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1])")
+def _down(ring: F32, at: int, left: int, taps: F32, offset: float | np.float32, out: F32) -> None:
+    """Write sums of rows around row `at` of a ring, with 1 + 4 n symmetric taps from the middle outwards.
+
+    They begin in the column `left`, and end with `out`.
+    """
     size = len(ring)
-    middle, weight = ring[at % size], taps[0]
+    middle, weight = ring[at % size, left:], taps[0]
     for k in range(1, taps.size, 4):
-        a, b = ring[(at + k) % size], ring[(at - k) % size]
-        c, d = ring[(at + k + 1) % size], ring[(at - k - 1) % size]
-        e, f = ring[(at + k + 2) % size], ring[(at - k - 2) % size]
-        g, h = ring[(at + k + 3) % size], ring[(at - k - 3) % size]
+        a, b = ring[(at + k) % size, left:], ring[(at - k) % size, left:]
+        c, d = ring[(at + k + 1) % size, left:], ring[(at - k - 1) % size, left:]
+        e, f = ring[(at + k + 2) % size, left:], ring[(at - k - 2) % size, left:]
+        g, h = ring[(at + k + 3) % size, left:], ring[(at - k - 3) % size, left:]
         wa, wc, we, wg = taps[k], taps[k + 1], taps[k + 2], taps[k + 3]
         if k == 1:
             for i in range(out.size):
@@ -94,16 +97,27 @@ def _down(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32) -
 
 
 @kernel(
-    "void(float32[:, ::1], int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1], float32[::1])"
+    "void(float32[:, ::1], int64, int64, Array(float32, 1, 'C', readonly=True), float32, float32[::1], "
+    "float32[::1])"
 )
-def _down_two(ring: F32, at: int, taps: F32, offset: float | np.float32, out: F32, below: F32) -> None:
+def _down_two(
+    ring: F32, at: int, left: int, taps: F32, offset: float | np.float32, out: F32, below: F32
+) -> None:
     """Write what `_down` makes for the rows `at` and at + 1: most rows are read once for both."""
     size, more, weight = len(ring), np.float32(offset), taps[0]
     for n in range(1, taps.size, 4):
-        a, b, c = ring[(at - n - 3) % size], ring[(at - n - 2) % size], ring[(at - n - 1) % size]
-        d, e = ring[(at - n) % size], ring[(at - n + 1) % size]
-        f, g, h = ring[(at + n) % size], ring[(at + n + 1) % size], ring[(at + n + 2) % size]
-        j, k = ring[(at + n + 3) % size], ring[(at + n + 4) % size]
+        a, b, c = (
+            ring[(at - n - 3) % size, left:],
+            ring[(at - n - 2) % size, left:],
+            ring[(at - n - 1) % size, left:],
+        )
+        d, e = ring[(at - n) % size, left:], ring[(at - n + 1) % size, left:]
+        f, g, h = (
+            ring[(at + n) % size, left:],
+            ring[(at + n + 1) % size, left:],
+            ring[(at + n + 2) % size, left:],
+        )
+        j, k = ring[(at + n + 3) % size, left:], ring[(at + n + 4) % size, left:]
         w1, w2, w3, w4 = taps[n], taps[n + 1], taps[n + 2], taps[n + 3]
         if n == 1:
             for i in range(out.size):
@@ -179,13 +193,13 @@ def blur_levels(
         y = t - 2 * reach
         alone = y >= 0 and y % 2 == 0 and t == row_of.size - 1
         if alone:
-            _down(ring, t - reach, down, offset, total[1])
+            _down(ring, t - reach, 0, down, offset, total[1])
         elif y >= 0 and y % 2 == 1 and down.size == 5:
             above, below = out[y - 1, first:last], out[y, first:last]
             _down_two_levels(ring, t - 1 - reach, down, offset, above, below)
             continue
         elif y >= 0 and y % 2 == 1:
-            _down_two(ring, t - 1 - reach, down, offset, total[0], total[1])
+            _down_two(ring, t - 1 - reach, 0, down, offset, total[0], total[1])
         else:
             continue
         for k in range(1 if alone else 0, 2):
@@ -198,7 +212,7 @@ def blur_levels(
     "void(Array(float32, 2, 'C', readonly=True), int64, Array(float32, 1, 'C', readonly=True), "
     "Array(float32, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
     "Array(int64, 1, 'C', readonly=True), int64, int64, float32[:, ::1], float32[:, ::1], "
-    "uint8[::1], float32, float32[:, ::1])"
+    "int64[:, ::1], float32, float32[:, ::1])"
 )
 def smooth_depth(
     depth: F32,
@@ -211,16 +225,17 @@ def smooth_depth(
     last: int,
     near: F32,
     ground: F32,
-    open_above: U8,
+    skies: I64,
     gain: float,
     out: F32,
 ) -> None:
     """Write Gaussian means of the finite depths around each finite one, times `gain`; sky stays infinite.
 
     Takes rows first to last of the depth with its border into the rings `near` and `ground` (finite depths,
-    and 1 where there is ground), and writes two rows as soon as all around them is known; `open_above`
-    remembers which rows of the rings hold sky. Where no row around does, the weight is the same everywhere. A
-    ring `ground` without rows says that there is no sky at all; then nothing is divided.
+    and 1 where there is ground), and writes two rows as soon as all around them is known; `skies`
+    remembers which columns see sky in each row of the rings, from where to where (nowhere: size and 0).
+    Elsewhere the weight is the same everywhere. A ring `ground` without rows says that there is no sky at
+    all; then nothing is divided.
     """
     size, sky = depth.shape[1], len(ground) > 0
     line = np.zeros(size + across.size - 1, np.float32)
@@ -231,27 +246,31 @@ def smooth_depth(
     full = np.empty((1, 1), np.float32)
     _across(solid[: across.size], across, 1, full[0])
     whole = np.empty(1, np.float32)
-    _down(full, 0, down, np.float32(0), whole)
+    _down(full, 0, 0, down, np.float32(0), whole)
     for t in range(first, last):
         source, slot = depth[row_of[t]], t % len(near)
         line[reach : reach + size] = source
         for p in range(reach):
             line[p] = source[column_of[p]]
             line[reach + size + p] = source[column_of[reach + size + p]]
-        seen = np.int32(0)
+        seen, first_sky, last_sky = np.int32(0), np.int32(line.size), np.int32(-1)
         if sky:
             for p in range(size + 2 * reach):
                 finite = line[p] < np.float32(np.inf)
                 solid[p] = np.float32(1) if finite else np.float32(0)
                 line[p] = line[p] if finite else np.float32(0)
                 seen += np.int32(0) if finite else np.int32(1)
-            open_above[slot] = 1 if seen else 0
+                first_sky = min(first_sky, np.int32(line.size) if finite else np.int32(p))
+                last_sky = max(last_sky, np.int32(-1) if finite else np.int32(p))
+            begin, end = max(int(first_sky) - 2 * reach, 0), min(int(last_sky) + 1, size)
+            begin = begin if seen else size
+            skies[slot, 0], skies[slot, 1] = begin, end
             if seen == size + 2 * reach:
                 ground[slot] = np.float32(0)
-            elif seen:
-                _across(solid, across, 1, ground[slot])
             else:
                 ground[slot] = full[0, 0]
+                if seen:
+                    _across(solid[begin : end + across.size - 1], across, 1, ground[slot, begin:end])
         if seen == size + 2 * reach:
             near[slot] = np.float32(0)
         else:
@@ -263,29 +282,31 @@ def smooth_depth(
         at = y - max(first - 2 * reach, 0)
         made, above = out[at], out[at if alone else at - 1]
         if alone:
-            _down(near, t - reach, down, np.float32(0), made)
+            _down(near, t - reach, 0, down, np.float32(0), made)
         else:
-            _down_two(near, t - 1 - reach, down, np.float32(0), above, made)
-        some = False
-        for k in range(open_above.size):
-            some = some or open_above[k] != 0
-        if some:
+            _down_two(near, t - 1 - reach, 0, down, np.float32(0), above, made)
+        begin, end = size, 0
+        for k in range(len(skies)):
+            begin, end = min(begin, skies[k, 0]), max(end, skies[k, 1])
+        if begin < end:
+            one, two = share[0, : end - begin], share[1, : end - begin]
             if alone:
-                _down(ground, t - reach, down, np.float32(0), share[1])
+                _down(ground, t - reach, begin, down, np.float32(0), two)
             else:
-                _down_two(ground, t - 1 - reach, down, np.float32(0), share[0], share[1])
+                _down_two(ground, t - 1 - reach, begin, down, np.float32(0), one, two)
         for k in range(1 if alone else 0, 2):
             values, here, weight = (above, depth[y - 1], share[0]) if k == 0 else (made, depth[y], share[1])
-            if some:
-                for i in range(size):
-                    smooth = values[i] / weight[i] * np.float32(gain)
-                    values[i] = smooth if here[i] < np.float32(np.inf) else sky_value
-            elif sky:
-                for i in range(size):
-                    values[i] = values[i] / whole[0] * np.float32(gain)
-            else:
+            if not sky:
                 for i in range(size):
                     values[i] = values[i] * np.float32(gain)
+                continue
+            for part in (values[:begin], values[max(begin, end) :]):
+                for i in range(part.size):
+                    part[i] = part[i] / whole[0] * np.float32(gain)
+            mixed, known = values[begin:end], here[begin:end]
+            for i in range(mixed.size):
+                smooth = mixed[i] / weight[i] * np.float32(gain)
+                mixed[i] = smooth if known[i] < np.float32(np.inf) else sky_value
 
 
 @kernel("void(uint16[::1], uint16[::1], uint16[::1])")

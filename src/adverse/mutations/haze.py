@@ -106,14 +106,12 @@ def _smoothed(depth_m: Depth, gain: float) -> Iterator[tuple[int, Depth]]:
     ring = 2 * taps.reach + 2
     near = np.empty((ring, columns), np.float32)
     ground = np.empty((ring if np.isinf(depth_m.max()) else 0, columns), np.float32)
-    with_sky = np.zeros(ring, np.uint8)
+    skies = np.tile(np.array([columns, 0]), (ring, 1))
     block = np.empty((min(BLOCK_ROWS, rows), columns), np.float32)
     done = 0
     for first in range(0, rows, BLOCK_ROWS):
         made = block[: min(BLOCK_ROWS, rows - first)]
         last = first + len(made) + 2 * taps.reach
-        blur_kernels.smooth_depth(
-            depth_m, *taps, down, across, done, last, near, ground, with_sky, gain, made
-        )
+        blur_kernels.smooth_depth(depth_m, *taps, down, across, done, last, near, ground, skies, gain, made)
         done = last
         yield first, made
