@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from collections import Counter
@@ -377,6 +378,9 @@ def test_a_sut_that_sees_nothing_fixes_nothing(campaign: CampaignFolder, study: 
     compare = adverse_here("compare", campaign.path, out, "--fail-on-regression", "--html", page)
     compare.expect(1, f"{lost} base lost")
     assert f"{lost} base lost" in page.read_text()
+    whys = [test.base_lost for test in compared.of("base lost")]
+    assert max(map(len, whys)) > 100
+    assert all(html.escape(why) in page.read_text() for why in whys), "no number in them is cut"
     rules, verdicts = tmp_path / "rules.yaml", tmp_path / "verdicts.json"
     against = {"against": str(campaign.path), "at_most": 0}
     measures = ("new_failures", "still_failing")

@@ -413,6 +413,7 @@ def before_of(result: Row | None) -> Before | None:
 
 def _nothing(rows: Sequence[Row], unusable: Mapping[str, str]) -> DataError:
     faults = [result["fault"] for row in rows for result in row["suts"].values() if result["fault"]]
+    faults = [fault.partition(". Fix: ")[0] for fault in faults]
     first = next(iter([*faults, *unusable.values()]), "no frame has anything that is judged")
     return DataError(
         "no SUT has a score on any frame",

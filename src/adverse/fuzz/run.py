@@ -132,7 +132,7 @@ class CampaignInProgress:
             pump = self._pump(self.campaign.job, BASELINE, deque(missing))
             try:
                 for _ in missing:
-                    self.watch.advance(Counter(ok=len(next(pump).rows)))
+                    self.watch.advance(Counter(map(_status, next(pump).rows)))
             finally:
                 self.watch.end()
         return [row for unit in units for row in self.done[BASELINE, unit.id].rows]
@@ -272,7 +272,9 @@ class CampaignInProgress:
 
 
 def _status(row: Mapping[str, Any]) -> str:
-    """Return how the SUTs answered a test, the worst first."""
+    """Return how the SUTs answered a test or a clean frame, the worst first."""
+    if row.get("unusable"):
+        return "quarantined"
     scores = row["suts"].values()
     if any(score["fault"] for score in scores):
         return "fault"

@@ -94,7 +94,7 @@ def objects_table(outcome: CampaignOutcome) -> Table:
     )
     headings = (
         *columns("SUT", "mutation", "tests", left=2),
-        *columns(*OBJECT_HEADS),
+        *columns(*OBJECT_HEADS, left=0),
         Column(RATE, ".1f", brief="per 1,000"),
         Column("added object, median IoU", ".2f", brief="IoU"),
     )

@@ -14,6 +14,7 @@ from adverse.text import counted, shown
 
 MOST_PICTURES = 24
 IN_TERMINAL = 8
+LONGEST_WHY = 400
 SHOWN: tuple[Change, ...] = ("new", "still failing")
 """What fails by its own answers, of which a campaign keeps the pictures."""
 
@@ -76,7 +77,7 @@ def changes_table(comparisons: Sequence[SuiteComparison], *, most: int | None = 
             Cell(_pair(one)),
             Cell(test.after.mutation),
             Cell(test.after.base),
-            Cell(test.record()["after"] or test.record()["before"]),
+            _why(test),
             Cell(test.after.key[:12]),
         )
         for one, test in listed[:most]
@@ -85,6 +86,12 @@ def changes_table(comparisons: Sequence[SuiteComparison], *, most: int | None = 
     headings = columns("change", "SUT", "mutation", "frame", "why", "recipe", left=6)
     more = "" if most is None or len(listed) <= most else f" (first {most} of {len(listed)})"
     return Table("changes", f"Tests that fail in either, by SUT{more}", headings, rows, records)
+
+
+def _why(test: ComparedTest) -> Cell:
+    """Return why a test is listed; long enough that no number in it is cut."""
+    words = test.record()["after"] or test.record()["before"]
+    return Cell(words, shown(words, longest=LONGEST_WHY))
 
 
 def changes_in_terminal(comparisons: Sequence[SuiteComparison]) -> Table:
