@@ -112,6 +112,11 @@ def test_costs_are_stops_that_are_lost_the_most_costly_first(driven: Path) -> No
             (clean - count for count in stopped.values()), reverse=True
         )
     assert stop_lines(summary, store.run)[1].startswith(f"  {costs[0].sut} {costs[0].stopped} of ")
+    data = deepcopy(summary.data)
+    data["counts"][costs[0].sut] |= {"fault": 1, "ok": 0}
+    fault = {"status": "fault", "sut": costs[0].sut, "reason": "boom", "settings": [store.run.baseline.id]}
+    data["troubles"].append(fault)
+    assert stop_costs(Summary(data), store.run) == costs[1:], "who failed everywhere has no stops to count"
 
 
 def test_lost_stops_are_counted_over_logs_driven_both_times() -> None:

@@ -362,9 +362,10 @@ def _loop_rows(summary: Summary) -> list[Mapping[str, Any]]:
     """Return how logs end at the level that `consequence_levels` begins with, at the sensitivity of examples.
 
     So stops, the choice for the worst case and the film are told against the same truth: where people really
-    were, if that is annotated.
+    were, if that is annotated. A SUT that failed on every image stops nowhere, which is no result.
     """
-    rows = list(summary.data.get("loop", ()))
+    failed = summary.failed_everywhere
+    rows = [row for row in summary.data.get("loop", ()) if row["sut"] not in failed]
     if not rows:
         return []
     levels = list(dict.fromkeys(str(row["level"]) for row in rows))
