@@ -35,6 +35,7 @@ def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_
     watch = Quiet()
     assert fuzz(study, out, engine=InlineEngine(), watch=watch).status == "complete"
     assert any("done before" in note for note in watch.notes)
+    assert watch.before + watch.done == TESTS, "those of a round that was begun are counted, once"
     mine, wanted = content(out), content(plain)
     extra = {name for name in mine if name not in wanted}
     assert {name: mine[name] for name in mine if name not in extra} == wanted

@@ -186,9 +186,10 @@ class CampaignInProgress:
             if to_do and not self._begun:
                 self._begun = True
                 self.watch.begin(wanted, made + len(known))
+                known = []
             elif known and self._begun:
                 self.watch.advance(Counter(map(_status, known)))
-            known = []
+                known = []
             feed.extend(to_do)
             for _ in to_do:
                 next(pump)
