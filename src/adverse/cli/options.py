@@ -64,7 +64,12 @@ FinishedRun = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", "-w", min=0, help="Worker processes; 0 runs in this one. [default: all cores]"),
+    typer.Option(
+        "--workers",
+        "-w",
+        min=0,
+        help="Worker processes; 0 runs in this one, where nothing ends what hangs. [default: all cores]",
+    ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard earlier work and start over.")]
 Trust = Annotated[
