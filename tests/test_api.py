@@ -22,6 +22,7 @@ from adverse.analysis.headline import FAILED, headline
 from adverse.cli import main
 from adverse.errors import StudyError
 from adverse.report.answer import choices
+from adverse.report.comparison import headline as comparison_headline
 from adverse.report.page import page_tables
 from adverse.report.pictures import Looker
 from adverse.report.tradeoffs import figures
@@ -185,8 +186,14 @@ def test_a_detector_that_always_fails_is_warned_of(study: Path, tmp_path: Path) 
     drawn = [one for level in figures(read_finished(failed.path), failed.summary) for one in level.figures]
     assert drawn
     assert not any("broken" in one.svg for one in drawn)
-    notes = compare(failed.path, failed.path, suts={"broken": "bright"}).notes
-    assert notes == ("broken failed on every image of the first run: that it detects nothing is no result",)
+    mended = compare(failed.path, failed.path, suts={"broken": "bright"})
+    assert mended.notes == ("broken failed on every image of the first run, so nothing of it is compared",)
+    assert (mended.changes, mended.worse) == ((), False)
+    spoilt = compare(failed.path, failed.path, suts={"bright": "broken"})
+    assert (spoilt.changes, spoilt.worse) == ((), True)
+    assert comparison_headline(spoilt).startswith(
+        "broken answered before and fails on every image now; 0 better"
+    )
 
 
 @pytest.fixture

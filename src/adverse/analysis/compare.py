@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from adverse.analysis.compare_metrics import metric_changes
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
-from adverse.analysis.pairing import Change, Pairing, pair
+from adverse.analysis.pairing import Change, Pairing, failed_everywhere, pair
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.thresholds import SLACK
@@ -46,6 +46,13 @@ class Comparison:
     changes: tuple[Change, ...]
     correction: Correction
     notes: tuple[str, ...]
+    stopped_answering: tuple[str, ...] = ()
+    """SUTs that answered in the first run and failed on every image of the second."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether anything got worse for certain."""
+        return bool(self.of("regression") or self.stopped_answering)
 
     def of(self, outcome: str) -> list[Change]:
         """Return the changes that came out so."""
@@ -66,9 +73,14 @@ def compare(
     else:
         found += score_changes(pairing)
     benchmark, notes = benchmark_changes(pairing)
-    changes = _decided([*found, *benchmark], correction, next(iter(pairing.settings)))
+    failed = [failed_everywhere(store) for store in (pairing.first, pairing.second)]
+    measured = [
+        one for one in (*found, *benchmark) if not (one.before_sut in failed[0] or one.after_sut in failed[1])
+    ]
+    changes = _decided(measured, correction, next(iter(pairing.settings)))
     changes.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
-    return Comparison(pairing, tuple(changes), correction, (*pairing.notes, *notes))
+    stopped = [after for before, after in pairing.suts if after in failed[1] and before not in failed[0]]
+    return Comparison(pairing, tuple(changes), correction, (*pairing.notes, *notes), tuple(stopped))
 
 
 def _decided(changes: Sequence[Change], correction: Correction, baseline: str) -> list[Change]:

@@ -249,6 +249,11 @@ def _contents(store: Store) -> dict[str, str]:
     return {log: digest(*sorted(set(rows))) for log, rows in parts.items()}
 
 
+def failed_everywhere(store: Store) -> set[str]:
+    """Return the SUTs that answered no image: that they find nothing is no result."""
+    return set(store.suts) - {row["sut"] for row in store.counts() if row["status"] == "ok"}
+
+
 def _notes(
     first: Store, second: Store, settings: Mapping[str, str | None], suts: Sequence[tuple[str, str]]
 ) -> list[str]:
@@ -262,11 +267,11 @@ def _notes(
     ]
     words += _evaluated_otherwise(first.run, second.run, suts)
     for place, (which, store) in enumerate((("first", first), ("second", second))):
-        answered = {row["sut"] for row in store.counts() if row["status"] == "ok"}
+        failed = failed_everywhere(store)
         words += [
-            f"{names[place]} failed on every image of the {which} run: that it detects nothing is no result"
+            f"{names[place]} failed on every image of the {which} run, so nothing of it is compared"
             for names in suts
-            if names[place] not in answered
+            if names[place] in failed
         ]
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:

@@ -185,7 +185,7 @@ def compare(
         if path is not None:
             write_file(path, text().encode())
             console.say(f"written: {path}")
-    worse = fail_on_regression and comparison.of("regression")
+    worse = fail_on_regression and comparison.worse
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 
 

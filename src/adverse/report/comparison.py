@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -46,7 +47,7 @@ def terminal_table(comparison: Comparison) -> Table | None:
     if not parts:
         return None
     said = [headline(comparison), *comparison_lines(comparison)]
-    used = sum(-(-len(line) // WIDTH) for line in said) + AROUND + 2 * len(parts) + FILES
+    used = sum(len(textwrap.wrap(line, WIDTH)) for line in said) + AROUND + 2 * len(parts) + FILES
     left = (MOST_LINES - used) // 2  # a line for the figure, one for its mutation
     whole = comparison_table(comparison, parts)
     kept: list[int] = []
@@ -122,7 +123,12 @@ def headline(comparison: Comparison) -> str:
     """Return the answer in one sentence."""
     counts = {outcome: len(comparison.of(outcome)) for outcome in HEADS}
     worse, better = counts["regression"], counts["improvement"]
-    if worse:
+    if comparison.stopped_answering:
+        many = len(comparison.stopped_answering) > 1
+        names = ", ".join(map(shown, comparison.stopped_answering))
+        first = f"{names} answered before and {'fail' if many else 'fails'} on every image now"
+        first += f"; of the others, {worse} {_plural(worse, 'figure')} got worse for certain" if worse else ""
+    elif worse:
         first = f"{worse} {_plural(worse, 'figure')} got worse for certain"
     else:
         first = _nothing_certain(comparison)
