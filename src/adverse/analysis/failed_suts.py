@@ -1,7 +1,7 @@
-"""A SUT that failed on every image has no figures.
+"""A SUT that failed on every image has no figures for people to read.
 
-A fault counts as nothing detected, so figures of such a SUT would mostly be 0. They say nothing
-about what it sees, and beside those of others they would read as measured.
+Results count a fault as nothing detected, so such a SUT has figures, mostly 0. They say nothing about what it
+sees, and beside those of others they would read as measured.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 FAILED = "failed"
 """The status of a figure that is null because its SUT failed on every image."""
 FIGURES = (
+    "rows",
     "families",
     "means",
     "expected",
@@ -23,7 +24,7 @@ FIGURES = (
     "relations",
     "loop",
 )
-"""Tables whose numbers are figures of one SUT each."""
+"""Parts of a summary whose numbers are figures of one SUT each."""
 KEPT = ("sensitivity", "score_threshold")
 """Numbers that say where a figure is read, and are none."""
 

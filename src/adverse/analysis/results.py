@@ -115,6 +115,12 @@ class Summary:
         counts = self.data.get("counts", {}).items()
         return {sut: self._commonest(sut) for sut, count in counts if count["fault"] and not count["ok"]}
 
+    def without_failed(self) -> Summary:
+        """Return what people are shown: SUTs that failed on every image have no figures in it."""
+        answered = self.data.get("counts", {}).keys() - self.failed_everywhere.keys()
+        told = {name: withheld(self.data[name], answered) for name in FIGURES if name in self.data}
+        return replace(self, data={**self.data, **told}) if self.failed_everywhere else self
+
     def _commonest(self, sut: str) -> str:
         faults: Counter[str] = Counter()
         for row in self.data["troubles"]:
@@ -254,9 +260,7 @@ def run_results(
         "visual_change": visual_change_rows(store),
     }
     lists |= {name: rows for name, rows in beside.items() if rows}
-    lists |= {name: withheld(lists[name], answered) for name in FIGURES if name in lists}
     summary = {**_summary(store, counts, done), **rankings(ranked), **_descriptions(levels, metrics)}
-    summary["rows"] = withheld(summary["rows"], answered)
     summary["failures"] = failure_rows(store, failures)
     summary |= _violations(relations, done)
     summary |= predictions(store.run, lists["adr"])
@@ -368,8 +372,7 @@ def _renamed(data: dict[str, Any], rename: Callable[[Sequence[Any]], list[Any]])
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
     troubles, failed = store.troubles(), store.failed_attempts()
-    answered = {row["sut"] for row in counts if row["status"] == "ok"}
-    rows = withheld([row.plain() for row in score_task(store)], answered)
+    rows = [row.plain() for row in score_task(store)]
     summary = {
         "study": store.run.name,
         "task": store.task,

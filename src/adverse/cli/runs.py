@@ -335,7 +335,7 @@ def _print_tables(console: Console, summary: Summary, tables: PageTables, run: R
             console.print(table.terminal())
     if tables.adr:
         console.print(tables.adr.terminal(shares=True))
-    for table in terminal_tables(summary, tables.plain):
+    for table in terminal_tables(summary.without_failed(), tables.plain):
         console.print((table if run.truth is None else table_words(table)).terminal())
     for table in tables.relations:
         console.print(table.terminal())

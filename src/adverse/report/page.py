@@ -187,6 +187,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
     coverage, registry = hazards_of(looker), looker.known_plugins()
     just_now = summary if computed else None
     verdicts = saved_verdicts(looker.store, registry=registry, summary=just_now)
+    summary = summary.without_failed()
     tables = PageTables(
         coverage,
         verdicts,
@@ -213,7 +214,7 @@ def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> 
 
 def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | None = None) -> str:
     """Return the whole page."""
-    store = looker.store
+    store, summary = looker.store, summary.without_failed()
     verdicts = tables.verdicts
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()

@@ -148,7 +148,7 @@ def _curve_ends(summary: Summary) -> list[str]:
     lines = []
     for axis in ("efficiency", "safety"):
         ends: dict[tuple[str, str], list[str]] = {}
-        for row in summary.rows:
+        for row in summary.without_failed().rows:
             if row["group"] == "baseline" and axis in unreached(row):
                 ends.setdefault((row["sut"], f"{row[f'least_{axis}']:.2f}"), []).append(row["level"])
         parts = [f"{sut} at {least} ({', '.join(levels)})" for (sut, least), levels in ends.items()]
